@@ -1,0 +1,1 @@
+//! How a value is written where it lands: JSON, form, URL, header.
