@@ -1,1 +1,6 @@
-//! Under construction.
+//! What tests of several crates share: processes, fake targets, identities, and the contract of a Kubernetes API.
+//! Nothing here goes into a binary.
+
+pub mod process;
+pub mod target;
+pub mod wait;
