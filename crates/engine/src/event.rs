@@ -1,5 +1,10 @@
 //! An event as a Trigger's source brought it, and as `FlowRun.spec.triggerData` stores it.
 
+mod body;
+
+pub use body::Body;
+pub(crate) use body::{is_form, media_type};
+
 use std::collections::BTreeMap;
 
 /// Where an event came from; the value of `triggerData.source`.
@@ -73,4 +78,64 @@ pub struct Event {
     pub resource_api_version: String,
     /// Its kind.
     pub resource_kind: String,
+}
+
+impl Source {
+    /// The word that `triggerData.source` holds.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::Cron => "cron",
+            Self::Kafka => "kafka",
+            Self::KubernetesEvent => "kubernetes-event",
+            Self::Plugin => "plugin",
+            Self::Amqp => "amqp",
+            Self::Nats => "nats",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+impl Encoding {
+    /// The word that `triggerData.bodyEncoding` holds.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf8",
+            Self::Base64 => "base64",
+        }
+    }
+}
+
+impl Event {
+    /// A header's value; names are compared without case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// A scalar by the name that `trigger.<name>` has for it; `None` when no event has such a field.
+    pub fn scalar(&self, name: &str) -> Option<&str> {
+        Some(match name {
+            "body" => &self.body,
+            "bodyEncoding" => self.body_encoding.as_str(),
+            "contentType" => &self.content_type,
+            "eventType" => &self.event_type,
+            "key" => &self.key,
+            "keyEncoding" => &self.key_encoding,
+            "method" => &self.method,
+            "offset" => &self.offset,
+            "partition" => &self.partition,
+            "path" => &self.path,
+            "resourceAPIVersion" => &self.resource_api_version,
+            "resourceKind" => &self.resource_kind,
+            "resourceName" => &self.resource_name,
+            "resourceNamespace" => &self.resource_namespace,
+            "scheduledTime" => &self.scheduled_time,
+            "source" => self.source.as_str(),
+            "topic" => &self.topic,
+            _ => return None,
+        })
+    }
 }

@@ -20,6 +20,23 @@ impl Default for StepName {
     }
 }
 
+impl StepName {
+    /// Takes a name of the form above; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let valid = text.len() <= 63
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        valid.then(|| Self(text.into()))
+    }
+
+    /// The name's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// Position of a step in its Flow, from 0.
 pub type StepIndex = usize;
 

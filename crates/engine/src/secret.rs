@@ -1,5 +1,11 @@
 //! Credentials as a type of their own: never printed, never serialized, zeroed on drop; and their masking in what comes back.
 
+mod buffer;
+mod redactor;
+
+pub(crate) use buffer::Buffer;
+pub use redactor::Redactor;
+
 use std::collections::BTreeMap;
 
 use zeroize::Zeroizing;
@@ -35,4 +41,11 @@ pub struct Credentials {
     pub secrets: BTreeMap<KeyRef, Secret>,
     /// Values of ConfigMap keys.
     pub configmaps: BTreeMap<KeyRef, String>,
+}
+
+impl Credentials {
+    /// Finds the values read for this call in whatever comes back.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(self.secrets.values())
+    }
 }
