@@ -68,7 +68,7 @@ impl Program {
 
     /// Evaluates to a value for a template.
     pub(crate) fn value(&self, view: &View<'_>) -> Result<Value<'static>, EvalError> {
-        self.for_view(view, convert::to_template)?
+        self.for_view(view, convert::to_template)
     }
 
     fn for_view<R>(
@@ -104,7 +104,7 @@ impl Program {
             }
             match result {
                 Ok(value) => Ok(take(value.as_ref())),
-                Err(error) => Err(EvalError::new(quote(&error.to_string()))),
+                Err(error) => Err(EvalError::new(quote(&lower_first(&error.to_string())))),
             }
         })
     }
@@ -153,6 +153,14 @@ impl Condition {
                 ..error
             })
     }
+}
+
+/// The crate's messages begin in upper case.
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(chars).collect()
+    })
 }
 
 fn to_bool(value: &dyn Val) -> Result<bool, EvalError> {

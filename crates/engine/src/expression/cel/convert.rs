@@ -13,7 +13,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value as Json};
 
 use super::fuel::sorted_keys;
-use crate::expression::EvalError;
 use crate::expression::value::{Value, double_text};
 
 /// What a JSON integer becomes.
@@ -79,14 +78,11 @@ fn number<'v>(number: &Number, integers: Integers) -> Box<dyn Val + 'v> {
 }
 
 /// A result as a template inserts it.
-pub(super) fn to_template(value: &dyn Val) -> Result<Value<'static>, EvalError> {
-    if value.get_type().name() == "error" {
-        return Err(EvalError::new("gives an error"));
-    }
-    Ok(match text(value) {
+pub(super) fn to_template(value: &dyn Val) -> Value<'static> {
+    match text(value) {
         Some(text) => Value::Text(Cow::Owned(text)),
         None => Value::Json(Cow::Owned(to_json(value))),
-    })
+    }
 }
 
 /// The text of a value that is not JSON's own.
