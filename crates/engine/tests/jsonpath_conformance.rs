@@ -1,5 +1,7 @@
 //! The JSONPath compliance suite (RFC 9535): every selector that is valid selects what it must, every other is refused.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are not test functions
+
 use std::path::PathBuf;
 
 use kubezap_engine::expression::ResultMapping;

@@ -76,22 +76,24 @@ impl Program {
         view: &View<'_>,
         take: impl FnOnce(&dyn Val) -> R,
     ) -> Result<R, EvalError> {
-        self.run(
-            BUDGET,
+        let fuel = Fuel::new(BUDGET.min(view.budget.get()), self.0.patterns.clone());
+        let result = self.run(
+            &fuel,
             |context| variables::bind(context, &self.0.uses, view),
             take,
-        )
+        );
+        view.budget.set(view.budget.get() - fuel.used());
+        result
     }
 
-    /// Evaluates on enough stack and within a budget. `bind` provides the variables, `take` reads the result.
+    /// Evaluates on enough stack and on the fuel given. `bind` provides the variables, `take` reads the result.
     fn run<'v, R>(
         &self,
-        budget: i64,
+        fuel: &Fuel,
         bind: impl FnOnce(&mut Context<'_, 'v>) -> Result<(), EvalError>,
         take: impl FnOnce(&dyn Val) -> R,
     ) -> Result<R, EvalError> {
         with_stack(self.0.stack, || {
-            let fuel = Fuel::new(budget, self.0.patterns.clone());
             let mut context = Context::with_env(library::environment());
             context.add_variable_as_val(fuel::VARIABLE, Box::new(fuel.clone()));
             bind(&mut context)?;
@@ -99,7 +101,8 @@ impl Program {
             // An exhausted tank counts whatever the result: `expensive || true` absorbs the error.
             if fuel.is_exhausted() {
                 return Err(EvalError::new(format!(
-                    "the expression exceeds its budget of {budget} units; shorten what it loops over or produces"
+                    "the expression exceeds its budget of {} units; shorten what it loops over or produces",
+                    fuel.budget()
                 )));
             }
             match result {

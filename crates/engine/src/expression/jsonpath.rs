@@ -1,5 +1,7 @@
 //! Result mappings by JSONPath (RFC 9535).
 
+mod bounds;
+
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -10,15 +12,6 @@ use super::stack::with_stack;
 use super::value::{compact, text_of};
 use super::{EvalError, ParseError, quote};
 
-/// The most bytes a mapping may have.
-const MAX_SOURCE: usize = 512;
-/// The most filters inside each other.
-const MAX_FILTERS: usize = 3;
-/// The most parentheses inside each other.
-const MAX_PARENTHESES: usize = 32;
-/// The most descendant segments; each may visit the whole body once per node of the one before.
-const MAX_DESCENDANTS: usize = 2;
-
 /// What parsing and evaluating within these bounds needs.
 const STACK: usize = 2 << 20;
 
@@ -27,6 +20,7 @@ const STACK: usize = 2 << 20;
 pub struct ResultMapping {
     source: Arc<str>,
     path: Arc<JsonPath>,
+    shape: bounds::Shape,
 }
 
 /// A response's body, read as JSON at most once.
@@ -64,11 +58,12 @@ impl ResultMapping {
                 "XPath result mappings are not supported yet: use JSONPath, such as $.id",
             ));
         }
-        check_bounds(source)?;
+        let shape = bounds::shape(source)?;
         match with_stack(STACK, || JsonPath::parse(source)) {
             Ok(path) => Ok(Self {
                 source: source.into(),
                 path: Arc::new(path),
+                shape,
             }),
             Err(error) => Err(ParseError::new(format!(
                 "'{}' is not JSONPath: {} at character {}; an example is $.items[0].id",
@@ -95,7 +90,7 @@ impl ResultMapping {
     /// An empty body has no nodes.
     ///
     /// # Errors
-    /// The body is not JSON.
+    /// The body is not JSON, or so large that the mapping would have to visit millions of nodes on it.
     pub fn extract(&self, body: &ParsedBody<'_>) -> Result<String, EvalError> {
         if body.bytes.trim_ascii().is_empty() {
             return Ok(String::new());
@@ -106,6 +101,12 @@ impl ResultMapping {
                 self.source
             )));
         };
+        if !with_stack(STACK, || self.shape.fits(json)) {
+            return Err(EvalError::new(format!(
+                "the response body is too large for the result mapping '{}': name the way to the value, without '..', match(), search() or '$' in a filter",
+                self.source
+            )));
+        }
         Ok(match self.select(json).as_slice() {
             [] => String::new(),
             [node] => text_of(node).into_owned(),
@@ -114,68 +115,6 @@ impl ResultMapping {
             )),
         })
     }
-}
-
-/// Bounds what the parser and the evaluation may cost, before either runs.
-fn check_bounds(source: &str) -> Result<(), ParseError> {
-    if source.len() > MAX_SOURCE {
-        return Err(ParseError::new(format!(
-            "the result mapping has {} bytes; at most {MAX_SOURCE} are allowed",
-            source.len()
-        )));
-    }
-    let mut brackets = Vec::new();
-    let (mut parentheses, mut descendants) = (0_usize, 0);
-    let mut quoted = None;
-    let mut escaped = false;
-    let bytes = source.as_bytes();
-    for (index, &byte) in bytes.iter().enumerate() {
-        if let Some(quote) = quoted {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                byte if byte == quote => quoted = None,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'\'' | b'"' => quoted = Some(byte),
-            b'[' => brackets.push(
-                bytes[index + 1..]
-                    .iter()
-                    .find(|byte| !byte.is_ascii_whitespace())
-                    == Some(&b'?'),
-            ),
-            b']' => {
-                brackets.pop();
-            }
-            b'(' => parentheses += 1,
-            b')' => parentheses = parentheses.saturating_sub(1),
-            b'.' if bytes.get(index + 1) == Some(&b'.') => descendants += 1,
-            // A filter that is not the first selector in its brackets.
-            b'?' => {
-                if let Some(filter) = brackets.last_mut() {
-                    *filter = true;
-                }
-            }
-            _ => {}
-        }
-        let filters = brackets.iter().filter(|filter| **filter).count();
-        let exceeded = if filters > MAX_FILTERS {
-            format!("{MAX_FILTERS} filters inside each other")
-        } else if brackets.len() > MAX_PARENTHESES || parentheses > MAX_PARENTHESES {
-            format!("{MAX_PARENTHESES} parentheses or brackets inside each other")
-        } else if descendants > MAX_DESCENDANTS {
-            format!("{MAX_DESCENDANTS} descendant segments ('..')")
-        } else {
-            continue;
-        };
-        return Err(ParseError::new(format!(
-            "the result mapping is too complex: at most {exceeded} are allowed"
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -256,5 +195,38 @@ mod tests {
             assert!(error.message.contains("at most"), "{source}: {error}");
         }
         assert!(ResultMapping::parse("$..a[?@.b[?@.c[?(@.d)]]]..e").is_ok());
+        let error = ResultMapping::parse(r"$[?match(@, '(\\pL{100}){100}')]").unwrap_err();
+        assert!(
+            error.message.contains("regular expression is too large"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn mappings_that_would_visit_millions_of_nodes_end_in_an_error() {
+        let ones = format!("[{}]", vec!["1"; 200_000].join(","));
+        let texts = format!("[{}]", vec![r#""a""#; 50_000].join(","));
+        let nested = format!("{}{}{}", "[".repeat(100), ones, "]".repeat(100));
+        let started = std::time::Instant::now();
+        for (mapping, body) in [
+            ("$[?$..a]", &ones),
+            ("$[?@ == $[0]]", &ones),
+            ("$..[*]..[*]", &nested),
+            ("$..[?@..a]", &nested),
+            ("$[?match(@, 'a.*')]", &texts),
+            ("$[?search(@, $[0])]", &texts),
+        ] {
+            let error = ResultMapping::parse(mapping)
+                .unwrap()
+                .extract(&ParsedBody::new(body.as_bytes()))
+                .unwrap_err();
+            assert!(
+                error.message.contains("too large for the result mapping"),
+                "{error}"
+            );
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
+        assert_eq!(extract("$[?@ == 2]", &ones), "");
+        assert_eq!(extract("$..[?@ == 2]", &ones), "");
     }
 }

@@ -1,6 +1,6 @@
 //! What expressions can see.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -93,11 +93,16 @@ pub(crate) fn same_but_hyphens(left: &str, right: &str) -> bool {
     left.len() == right.len() && left.bytes().map(folded).eq(right.bytes().map(folded))
 }
 
+/// What all expressions of one rendering may cost together.
+const RENDERING_BUDGET: i64 = 100_000;
+
 /// A scope for the length of one rendering: with the credentials that may be used, and the body read at most once.
 pub(crate) struct View<'s> {
     pub(crate) scope: &'s Scope,
     credentials: Option<&'s Credentials>,
     body: OnceCell<Body>,
+    /// What is left of the budget of this rendering.
+    pub(crate) budget: Cell<i64>,
 }
 
 impl<'s> View<'s> {
@@ -107,6 +112,7 @@ impl<'s> View<'s> {
             scope,
             credentials,
             body: OnceCell::new(),
+            budget: Cell::new(RENDERING_BUDGET),
         }
     }
 

@@ -15,6 +15,9 @@ use super::{EvalError, ParseError, Reference, Scope, quote};
 use crate::event::{is_form, media_type};
 use crate::secret::{Buffer, Credentials, Secret};
 
+/// The most bytes a template may give; a value that stands in it many times could fill the memory.
+const MAX_RENDERED: usize = 8 << 20;
+
 /// Where a template's text lands, which decides how values are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -199,6 +202,7 @@ impl Template {
                 Piece::Text(literal) => text.push_str(literal),
                 Piece::Hole(hole) => text.push_str(&hole.value(&view)?.text()),
             }
+            check_length(text.len())?;
         }
         Ok(text)
     }
@@ -260,6 +264,7 @@ impl Template {
                 _ if hole.raw => url.as_written(&text)?,
                 _ => url.value(&text)?,
             }
+            check_length(url.length())?;
         }
         Ok(Rendered {
             bytes: url.finish()?.into_secret(),
@@ -291,6 +296,7 @@ impl Template {
                     index += 1;
                 }
             }
+            check_length(out.bytes().len())?;
         }
         Ok(Rendered {
             bytes: out.into_secret(),
@@ -395,6 +401,15 @@ fn parse_hole(content: &str, target: Target) -> Result<Option<Hole>, ParseError>
         raw,
         written: content.to_owned(),
     }))
+}
+
+fn check_length(length: usize) -> Result<(), EvalError> {
+    if length <= MAX_RENDERED {
+        return Ok(());
+    }
+    Err(EvalError::new(format!(
+        "the text becomes larger than {MAX_RENDERED} bytes"
+    )))
 }
 
 fn push_text(pieces: &mut Vec<Piece>, text: &str) {

@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 64;
 /// What the parser may need within these bounds, unoptimised.
 const PARSER_STACK: usize = 64 << 20;
 /// What evaluating one level may need, unoptimised, the meter's own nodes included.
-const LEVEL_STACK: usize = 48 << 10;
+const LEVEL_STACK: usize = 64 << 10;
 
 /// Compiles an expression that may name what `vocabulary` holds.
 pub(super) fn compile(source: &str, vocabulary: Vocabulary) -> Result<Program, ParseError> {

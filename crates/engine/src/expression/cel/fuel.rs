@@ -4,6 +4,7 @@
 //! fails, so whatever absorbs the error ends soon; whoever evaluates asks [`Fuel::is_exhausted`] at the end.
 
 mod measure;
+mod re2;
 mod text;
 
 use std::any::Any;
@@ -59,6 +60,8 @@ const READ_PER_UNIT: usize = 1000;
 const MATCHED_PER_UNIT: usize = 100;
 /// Units for compiling a regular expression that does not stand in the source.
 const PATTERN_UNITS: usize = 100;
+/// The most regular expressions that may stand in one expression; each is kept compiled.
+const MAX_PATTERNS: usize = 16;
 /// The most memory a compiled regular expression may take.
 const PATTERN_SIZE: usize = 256 << 10;
 
@@ -74,6 +77,7 @@ pub(super) struct Fuel(Arc<Tank>);
 
 #[derive(Debug)]
 struct Tank {
+    budget: i64,
     left: AtomicI64,
     patterns: Patterns,
     /// Patterns that were computed.
@@ -86,6 +90,12 @@ pub(super) struct Patterns(Arc<BTreeMap<String, Regex>>);
 
 impl Patterns {
     pub(super) fn compile(patterns: &BTreeSet<String>) -> Result<Self, ParseError> {
+        if patterns.len() > MAX_PATTERNS {
+            return Err(ParseError::new(format!(
+                "the expression has {} regular expressions; at most {MAX_PATTERNS} are allowed",
+                patterns.len()
+            )));
+        }
         let compiled = patterns
             .iter()
             .map(|pattern| Ok((pattern.clone(), compile(pattern).map_err(ParseError::new)?)))
@@ -95,7 +105,7 @@ impl Patterns {
 }
 
 fn compile(pattern: &str) -> Result<Regex, String> {
-    regex::RegexBuilder::new(pattern)
+    regex::RegexBuilder::new(&re2::to_rust(pattern))
         .size_limit(PATTERN_SIZE)
         .dfa_size_limit(4 * PATTERN_SIZE)
         .nest_limit(64)
@@ -119,6 +129,7 @@ fn compile(pattern: &str) -> Result<Regex, String> {
 impl Fuel {
     pub(super) fn new(units: i64, patterns: Patterns) -> Self {
         Self(Arc::new(Tank {
+            budget: units,
             left: AtomicI64::new(units),
             patterns,
             computed: Mutex::default(),
@@ -127,6 +138,18 @@ impl Fuel {
 
     pub(super) fn is_exhausted(&self) -> bool {
         self.0.left.load(Ordering::Relaxed) < 0
+    }
+
+    /// What it held at first.
+    pub(super) fn budget(&self) -> i64 {
+        self.0.budget
+    }
+
+    /// What was drawn.
+    pub(super) fn used(&self) -> i64 {
+        self.0
+            .budget
+            .saturating_sub(self.0.left.load(Ordering::Relaxed))
     }
 
     fn draw(&self, units: usize) -> Result<(), ExecutionError> {

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::check::Vocabulary;
 use super::compile::compile;
 use super::convert::{self, Integers};
+use super::fuel::Fuel;
 use super::{Program, to_bool};
 use crate::expression::{EvalError, ParseError};
 
@@ -40,7 +41,7 @@ impl Rule {
             return Ok(true);
         }
         self.0.run(
-            BUDGET,
+            &Fuel::new(BUDGET, self.0.0.patterns.clone()),
             |context| {
                 context.add_variable_as_val("self", convert::borrowed(value, Integers::Int));
                 if let Some(old) = old.filter(|_| self.is_transition()) {

@@ -80,6 +80,10 @@ impl UrlWriter {
         result
     }
 
+    pub(crate) fn length(&self) -> usize {
+        self.out.bytes().len()
+    }
+
     pub(crate) fn finish(self) -> Result<Buffer, EvalError> {
         self.check_segment()?;
         Ok(self.out)

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::expression::{Target, Template};
+use crate::secret::Credentials;
 
 /// Far more than any of these takes, and far less than any of them would without bounds.
 const QUICK: Duration = Duration::from_secs(10);
@@ -16,7 +18,6 @@ fn ends_in_error(source: &str, scope: &Scope) {
     let shown: String = source.chars().take(60).collect();
     assert!(result.is_err(), "{shown}: {result:?}");
     assert!(took < QUICK, "{shown}: {took:?}");
-    eprintln!("{took:?} {shown}: {result:?}");
 }
 
 fn exceeds_budget(source: &str, scope: &Scope) {
@@ -178,4 +179,28 @@ fn error_messages_are_short() {
     let long = format!("{} +", "x".repeat(4000));
     let error = Condition::parse(&long).unwrap_err();
     assert!(error.message.len() < 800, "{}", error.message.len());
+}
+
+#[test]
+fn many_expressions_in_one_template_share_a_budget() {
+    let template = "$(lists.range(4000).all(x, x >= 0))".repeat(1000);
+    let template = Template::parse(&template, Target::Text).unwrap();
+    let started = Instant::now();
+    let error = template.render_text(&scope("")).unwrap_err();
+    assert!(error.message.contains("exceeds its budget"), "{error}");
+    assert!(started.elapsed() < QUICK);
+}
+
+#[test]
+fn a_template_cannot_fill_the_memory() {
+    let large = scope(&"x".repeat(500_000));
+    for target in [Target::Text, Target::Body, Target::Url] {
+        let template = Template::parse(&"$(trigger.body) ".repeat(4000), target).unwrap();
+        let started = Instant::now();
+        let error = template
+            .render(&large, &Credentials::default())
+            .unwrap_err();
+        assert!(error.message.contains("larger than"), "{error}");
+        assert!(started.elapsed() < QUICK);
+    }
 }

@@ -86,9 +86,11 @@ fn run(case: &Json) -> Result<(), String> {
         }
         Ok(())
     };
-    let outcome = program.run(1_000_000, bind, |value| {
-        expects_error || same(&case["expect"]["value"], value)
-    });
+    let outcome = program.run(
+        &fuel::Fuel::new(1_000_000, program.0.patterns.clone()),
+        bind,
+        |value| expects_error || same(&case["expect"]["value"], value),
+    );
     match outcome {
         Err(_) if expects_error => Ok(()),
         Err(error) => Err(error.message),
