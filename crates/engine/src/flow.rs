@@ -3,9 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::effect::References;
 use crate::expression::{Condition, ResultMapping, Template};
 use crate::graph::Graph;
 use crate::retry::RetryPolicy;
+
+mod validate;
+
+pub use validate::MAX_RESULTS;
 
 /// The most steps a Flow may have.
 pub const MAX_STEPS: usize = 128;
@@ -34,6 +39,12 @@ impl StepName {
     /// The name's text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl std::fmt::Display for StepName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -144,6 +155,22 @@ pub struct Flow {
     pub warnings: Vec<Problem>,
 }
 
+impl Flow {
+    /// Checks a draft.
+    ///
+    /// # Errors
+    /// Every problem of the draft, each with its path, in the order of the steps.
+    pub fn new(draft: FlowDraft) -> Result<Self, Vec<Problem>> {
+        validate::validate(draft)
+    }
+
+    /// Whether a step's outcome is a function of stored state and time alone: it can be computed again after a crash.
+    pub fn is_pure(&self, step: StepIndex) -> bool {
+        let step = &self.steps[step];
+        !matches!(step.action, Action::Http(_)) && step.configmaps.configmaps.is_empty()
+    }
+}
+
 /// One validated step.
 #[derive(Debug)]
 pub struct Step {
@@ -162,6 +189,8 @@ pub struct Step {
     /// Which implicit results (`status`, `statusCode`, `body`) something in the Flow refers to and no mapping
     /// of the same name shadows.
     pub implicit_results: Vec<ImplicitResult>,
+    /// ConfigMap keys that its conditions and transform name; read before they are evaluated.
+    pub configmaps: References,
 }
 
 /// A result that every http step has without declaring it.
@@ -173,6 +202,32 @@ pub enum ImplicitResult {
     StatusCode,
     /// `body`: the response body as text.
     Body,
+}
+
+impl ImplicitResult {
+    /// All of them, in the order in which they are stored.
+    pub(crate) const ALL: [Self; 3] = [Self::Status, Self::StatusCode, Self::Body];
+
+    /// Its name in `steps.<name>.results.<result>`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::StatusCode => "statusCode",
+            Self::Body => "body",
+        }
+    }
+
+    /// Which ones a reference to `results.<name>` means; `results` alone means all.
+    pub(crate) fn named_by(field: &str) -> Vec<Self> {
+        match field.strip_prefix("results") {
+            Some("") => Self::ALL.to_vec(),
+            Some(rest) => Self::ALL
+                .into_iter()
+                .filter(|result| rest.strip_prefix('.') == Some(result.name()))
+                .collect(),
+            None => Vec::new(),
+        }
+    }
 }
 
 /// A validated action.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::run::reason;
+
 /// How the delay grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backoff {
@@ -25,6 +27,127 @@ pub struct RetryPolicy {
     pub initial_delay: Duration,
     /// The most a delay grows to.
     pub max_delay: Duration,
-    /// Factor of exponential growth, at least 1.
+    /// Factor of exponential growth.
     pub multiplier: f64,
+}
+
+impl RetryPolicy {
+    /// The delay after `failed` failed attempts (from 1), or `None` when there is no further attempt.
+    ///
+    /// `asked` is what the target's `Retry-After` asks for: the delay is at least that long, within `max_delay`.
+    pub fn delay(&self, failed: u32, asked: Option<Duration>) -> Option<Duration> {
+        if failed > self.max_retries {
+            return None;
+        }
+        let seconds = self.initial_delay.as_secs_f64();
+        let grown = match self.backoff {
+            Backoff::Fixed => seconds,
+            Backoff::Linear => seconds * f64::from(failed),
+            Backoff::Exponential => {
+                seconds * self.multiplier.powf(f64::from(failed.saturating_sub(1)))
+            }
+        };
+        // A multiplier to a large power is infinite and not a Duration; the cap makes it one.
+        let capped = if grown.is_finite() {
+            grown.clamp(0.0, self.max_delay.as_secs_f64())
+        } else {
+            self.max_delay.as_secs_f64()
+        };
+        let own = Duration::from_secs_f64(capped);
+        Some(own.max(asked.unwrap_or_default().min(self.max_delay)))
+    }
+}
+
+/// Whether another attempt could end otherwise. Refusals of the guard, invalid requests and failed expressions cannot.
+pub fn is_retryable(why: &str) -> bool {
+    !matches!(
+        why,
+        reason::EGRESS_DENIED
+            | reason::INVALID_REQUEST
+            | reason::EVAL_ERROR
+            | reason::RESULT_TOO_LARGE
+            | reason::REFERENCE_NOT_FOUND
+            | reason::MOCK_UNMATCHED
+            | reason::CANCELED
+    )
+}
+
+/// Reads the delay form of `Retry-After` (RFC 9110, section 10.2.3): whole seconds.
+pub fn retry_after(headers: &[(String, String)]) -> Option<Duration> {
+    let (_, value) = headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
+    value.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(backoff: Backoff) -> RetryPolicy {
+        RetryPolicy {
+            max_retries: 4,
+            backoff,
+            initial_delay: Duration::from_secs(2),
+            max_delay: Duration::from_secs(7),
+            multiplier: 2.0,
+        }
+    }
+
+    #[test]
+    fn delays_grow_as_the_policy_says_and_are_capped() {
+        for (backoff, seconds) in [
+            (Backoff::Fixed, [2, 2, 2, 2]),
+            (Backoff::Linear, [2, 4, 6, 7]),
+            (Backoff::Exponential, [2, 4, 7, 7]),
+        ] {
+            let delays: Vec<_> = (1..=4)
+                .map(|failed| policy(backoff).delay(failed, None).unwrap().as_secs())
+                .collect();
+            assert_eq!(delays, seconds, "{backoff:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_attempt_has_no_delay_after_it() {
+        assert_eq!(policy(Backoff::Fixed).delay(5, None), None);
+    }
+
+    #[test]
+    fn an_absurd_multiplier_is_capped() {
+        let absurd = RetryPolicy {
+            max_retries: u32::MAX,
+            multiplier: f64::MAX,
+            ..policy(Backoff::Exponential)
+        };
+        assert_eq!(absurd.delay(1_000_000, None), Some(Duration::from_secs(7)));
+        let nonsense = RetryPolicy {
+            multiplier: f64::NAN,
+            ..absurd
+        };
+        assert_eq!(nonsense.delay(2, None), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn retry_after_lengthens_a_delay_within_the_cap() {
+        let policy = policy(Backoff::Fixed);
+        assert_eq!(
+            policy.delay(1, Some(Duration::from_secs(5))),
+            Some(Duration::from_secs(5))
+        );
+        assert_eq!(
+            policy.delay(1, Some(Duration::from_secs(600))),
+            Some(Duration::from_secs(7))
+        );
+        assert_eq!(
+            policy.delay(1, Some(Duration::from_secs(1))),
+            Some(Duration::from_secs(2))
+        );
+        let headers = [("retry-after".to_owned(), " 5 ".to_owned())];
+        assert_eq!(retry_after(&headers), Some(Duration::from_secs(5)));
+        assert_eq!(
+            retry_after(&[("retry-after".to_owned(), "soon".to_owned())]),
+            None
+        );
+    }
 }

@@ -42,6 +42,43 @@ pub enum StepPhase {
     Skipped,
 }
 
+impl RunPhase {
+    /// Whether nothing follows.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
+    }
+
+    /// As `status.phase` spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+}
+
+impl StepPhase {
+    /// Whether the step has its outcome.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Skipped)
+    }
+
+    /// As `status.steps[].phase` spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Waiting => "Waiting",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+        }
+    }
+}
+
 /// State of one run. Equality is what the conflict rule compares.
 ///
 /// Times are whole microseconds, so that a round trip through the store gives an equal value.
@@ -125,6 +162,16 @@ pub struct TriggerRef {
     pub name: String,
     /// Its type, such as `webhook`.
     pub kind: String,
+}
+
+/// What a run may hold.
+pub mod limits {
+    /// One result, in bytes of its text.
+    pub const MAX_RESULT_BYTES: usize = crate::transition::size::MAX_RESULT_BYTES;
+    /// All results of a run together, in bytes of their text.
+    pub const MAX_RESULTS_BYTES: usize = crate::transition::size::MAX_RESULTS_BYTES;
+    /// The status, in bytes of its JSON.
+    pub const MAX_STATUS_BYTES: usize = crate::transition::size::MAX_STATUS_BYTES;
 }
 
 /// The words of `reason`, on steps and on runs.
