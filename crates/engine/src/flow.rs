@@ -19,18 +19,6 @@ pub const MAX_STEPS: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepName(Arc<str>);
 
-impl StepName {
-    /// Takes a name over as it is; `Flow::new` judges the names of a draft.
-    pub fn new(name: &str) -> Self {
-        Self(name.into())
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl Default for StepName {
     fn default() -> Self {
         Self("".into())
