@@ -1,0 +1,1 @@
+//! The guard's verdicts, in every spelling.

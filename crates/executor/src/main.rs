@@ -1,0 +1,2 @@
+//! `kubezap-http-executor`.
+fn main() {}
