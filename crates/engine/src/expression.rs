@@ -14,7 +14,7 @@ pub mod template;
 pub(crate) mod value;
 
 pub use cel::Condition;
-pub use jsonpath::ResultMapping;
+pub use jsonpath::{ParsedBody, ResultMapping};
 pub use reference::Reference;
 pub use scope::{Scope, StepView};
 pub use template::{Rendered, Target, Template};

@@ -7,6 +7,7 @@
 mod check;
 mod compile;
 mod convert;
+mod failure;
 mod folded;
 mod fuel;
 mod functions;
@@ -107,7 +108,7 @@ impl Program {
             }
             match result {
                 Ok(value) => Ok(take(value.as_ref())),
-                Err(error) => Err(EvalError::new(quote(&lower_first(&error.to_string())))),
+                Err(error) => Err(EvalError::new(failure::describe(&error))),
             }
         })
     }
@@ -156,14 +157,6 @@ impl Condition {
                 ..error
             })
     }
-}
-
-/// The crate's messages begin in upper case.
-fn lower_first(message: &str) -> String {
-    let mut chars = message.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_lowercase().chain(chars).collect()
-    })
 }
 
 fn to_bool(value: &dyn Val) -> Result<bool, EvalError> {

@@ -241,25 +241,36 @@ mod tests {
 
     #[test]
     fn a_value_is_masked_in_every_form() {
-        let value = "p\u{e4}ss/w\"rd&<1>?";
-        let redactor = redactor(&[value]);
-        let form_encoded = percent_encode(value.as_bytes(), STRICT).to_string();
-        for form in [
-            value.to_owned(),
-            STANDARD.encode(value),
-            URL_SAFE_NO_PAD.encode(value),
-            hex::encode(value),
-            hex::encode_upper(value),
-            form_encoded.clone(),
-            lower_escapes(&form_encoded),
-            serde_json::to_string(value)
-                .unwrap()
-                .trim_matches('"')
-                .to_owned(),
-            "p\\u00e4ss\\/w\\\"rd&<1>?".replace("\\/", "/"),
-        ] {
-            let text = format!("before {form} after");
-            assert_eq!(redactor.mask(&text), "before *** after", "{form}");
+        for value in ["p\u{e4}ss/w\"rd&<1>?", "two words??>>~~1"] {
+            let redactor = redactor(&[value]);
+            let form_encoded = percent_encode(value.as_bytes(), STRICT).to_string();
+            for form in [
+                value.to_owned(),
+                STANDARD.encode(value),
+                STANDARD_NO_PAD.encode(value),
+                URL_SAFE.encode(value),
+                URL_SAFE_NO_PAD.encode(value),
+                hex::encode(value),
+                hex::encode_upper(value),
+                form_encoded.clone(),
+                form_encoded.replace("%20", "+"),
+                lower_escapes(&form_encoded),
+                percent_encode(value.as_bytes(), PATH).to_string(),
+                percent_encode(value.as_bytes(), COMPONENT).to_string(),
+                serde_json::to_string(value)
+                    .unwrap()
+                    .trim_matches('"')
+                    .to_owned(),
+                value.replace('"', "\\\"").replace('\u{e4}', "\\u00e4"),
+                value
+                    .replace('"', "\\\"")
+                    .replace('<', "\\u003c")
+                    .replace('>', "\\u003e")
+                    .replace('&', "\\u0026"),
+            ] {
+                let text = format!("before {form} after");
+                assert_eq!(redactor.mask(&text), "before *** after", "{form}");
+            }
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) const TICK: &str = "@tick";
 pub(super) const STEP: &str = "@step";
 /// A value that was just produced.
 pub(super) const MADE: &str = "@made";
+/// `+`, with what it produced; a map is never appended to a list.
+pub(super) const ADD: &str = "@add";
 /// A value that is about to be copied.
 pub(super) const COPY: &str = "@copy";
 /// A value all of which may be read.
@@ -172,6 +174,11 @@ impl Fuel {
             .saturating_mul(per_unit)
     }
 
+    fn draw_made(&self, value: &dyn Val) -> Result<(), ExecutionError> {
+        self.draw(1 + measure::produced(value) / MADE_PER_UNIT)?;
+        self.draw_size(value, Measure::Copy)
+    }
+
     fn draw_size(&self, value: &dyn Val, how: Measure) -> Result<(), ExecutionError> {
         let size = measure(value, how, self.measurable(READ_PER_UNIT));
         self.draw(size / READ_PER_UNIT)
@@ -234,6 +241,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(TICK, TICK, vec![fuel()], tick)?;
     env.add_overload(STEP, STEP, vec![fuel(), any()], step)?;
     env.add_overload(MADE, MADE, vec![fuel(), any()], made)?;
+    env.add_overload(ADD, ADD, vec![fuel(), any(), any()], add)?;
     env.add_overload(COPY, COPY, vec![fuel(), any()], copy)?;
     env.add_overload(READ, READ, vec![fuel(), any()], read)?;
     env.add_overload(SCAN, SCAN, vec![fuel(), any()], scan)?;
@@ -277,9 +285,26 @@ fn step<'b, 'v>(args: Args<'b, 'v>) -> Outcome<'b, 'v> {
 
 fn made<'b, 'v>(args: Args<'b, 'v>) -> Outcome<'b, 'v> {
     let (fuel, value) = split(args)?;
-    fuel.draw(1 + measure::produced(value.as_ref()) / MADE_PER_UNIT)?;
-    fuel.draw_size(value.as_ref(), Measure::Copy)?;
+    fuel.draw_made(value.as_ref())?;
     Ok(value)
+}
+
+/// The crate would append the keys of a map to a list, in the order of their hashes.
+fn add<'b, 'v>(args: Args<'b, 'v>) -> Outcome<'b, 'v> {
+    let [fuel, left, right] = args.as_slice() else {
+        return Err(ExecutionError::invalid_argument_count(2, args.len()));
+    };
+    let types = [left, right].map(|value| value.get_type());
+    let mixes_list = types[0].kind() == Kind::List && types[1].kind() != Kind::List;
+    let sum = match left.as_adder() {
+        Some(adder) if !mixes_list => adder.add(right.as_ref())?.into_owned(),
+        _ => {
+            let names = types.map(|value| value.name().to_owned());
+            return Err(ExecutionError::no_such_overload("_+_", names.into()));
+        }
+    };
+    tank(fuel)?.draw_made(sum.as_ref())?;
+    Ok(CowVal::Owned(sum))
 }
 
 fn copy<'b, 'v>(args: Args<'b, 'v>) -> Outcome<'b, 'v> {

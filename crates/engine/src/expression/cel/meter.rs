@@ -131,8 +131,10 @@ fn meter_operator(id: u64, mut call: CallExpr) -> IdedExpr {
         }
         _ => call.args = call.args.into_iter().map(meter).collect(),
     }
+    if call.func_name == operators::ADD {
+        return paid(fuel::ADD, call.args);
+    }
     let charged = match call.func_name.as_str() {
-        operators::ADD => Some(fuel::MADE),
         // What an optional holds is a copy.
         operators::OPT_SELECT | operators::OPT_INDEX => Some(fuel::COPY),
         _ => None,

@@ -2,6 +2,8 @@
 
 mod attacks;
 mod conformance;
+mod generated;
+mod prices;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -268,7 +270,10 @@ fn values_become_text_as_templates_insert_them() {
         ("base64.encode('hi') + base64.encode(b'hi')", "aGk=aGk="),
         ("string(base64.decode('aGk='))", "hi"),
         ("['a', 'b'].map(x, x + x).join('-')", "aa-bb"),
-        ("{'b': 1, 'a': 2}.map(k, k)", r#"["a","b"]"#),
+        (
+            "{'d': 1, 'b': 1, 'a': 2, 'c': 3, 'f': 4, 'e': 5, 'h': 6, 'g': 7}.map(k, k).join()",
+            "abcdefgh",
+        ),
         ("'%d %s'.format([1, 'a'])", "1 a"),
         ("[3, 1, 2].sort()", "[1,2,3]"),
         ("math.greatest(1, 3, 2)", "3"),

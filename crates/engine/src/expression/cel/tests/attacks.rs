@@ -101,6 +101,8 @@ fn reading_a_large_body_again_and_again_exceeds_the_budget() {
         "trigger.bodyFields.distinct().size() > 0",
         "lists.range(9000).all(x, [trigger.bodyFields, trigger.bodyFields].size() == 2)",
         "trigger.bodyFields.all(x, true)",
+        "trigger.body.replace('', trigger.body) == ''",
+        "lists.range(9000).map(x, 'a').join(trigger.body) == ''",
     ] {
         exceeds_budget(source, &large);
     }
