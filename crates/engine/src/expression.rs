@@ -1,7 +1,7 @@
 //! Templates, conditions and result mappings: parsed once, expanded once.
 //!
 //! The grammar follows what existing manifests rely on: `$(...)` holds a reference (`root(.segment)+`) or a CEL
-//! expression; what a value contains is never expanded again. [`template`] reads the text, [`reference`] and [`cel`]
+//! expression; what a value contains is never expanded again. [`template`] reads the text, [`mod@reference`] and [`cel`]
 //! give a value, [`placement`] writes it where it lands.
 
 pub mod cel;

@@ -1,8 +1,8 @@
 //! The facade over the CEL crate: compile with bounds, evaluate with a budget.
 //!
-//! Nothing else in KubeZap names the crate. [`compile`] parses within bounds; [`check`] refuses what cannot work and finds
-//! the references; [`meter`] rewrites the expression so that everything that loops, grows or reads a lot is paid for
-//! from a [`fuel`] tank; [`variables`] shows a scope to it, and [`convert`] turns values into JSON and back.
+//! Nothing else in KubeZap names the crate. `compile` parses within bounds; `check` refuses what cannot work and finds
+//! the references; `meter` rewrites the expression so that everything that loops, grows or reads a lot is paid for
+//! from a `fuel` tank; `variables` shows a scope to it, and `convert` turns values into JSON and back.
 
 mod check;
 mod compile;
