@@ -12,12 +12,15 @@
 //! - no message holds a header value, a body, or a URL's path, query or user information;
 //! - proxy variables are not read, and a response is not decompressed: `Accept-Encoding` goes out only where a step sets it.
 
+pub mod args;
 mod clients;
 mod connect;
+mod counters;
 mod duplicates;
 pub mod egress;
 mod failure;
 pub mod perform;
+pub mod process;
 pub mod resolve;
 pub mod serve;
 mod slots;

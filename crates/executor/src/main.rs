@@ -1,2 +1,25 @@
-//! `kubezap-http-executor`.
-fn main() {}
+//! `kubezap-http-executor`: makes the HTTP requests of one namespace's Flows.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use kubezap_executor::args::Args;
+use kubezap_executor::process;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    kubezap_chassis::crypto::install();
+    if let Some(reason) = kubezap_chassis::refused::flag(std::env::args()) {
+        return fail(2, &reason);
+    }
+    match process::run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(3, &format!("{error:#}")),
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn fail(code: u8, reason: &str) -> ExitCode {
+    eprintln!("kubezap-http-executor: {reason}");
+    ExitCode::from(code)
+}

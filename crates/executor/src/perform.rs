@@ -4,12 +4,12 @@ mod exchange;
 mod outgoing;
 mod redirect;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kubezap_chassis::metrics::Metrics;
 use kubezap_step_protocol::{
     Code, ExecuteRequest, ExecuteResponse, Limits, OLDEST_VERSION, VERSION,
 };
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clients::Clients;
+use crate::counters::Counters;
 use crate::duplicates::{Duplicate, Duplicates};
 use crate::egress::{Guard, Target};
 use crate::failure::Failure;
@@ -52,6 +53,8 @@ pub struct PerformerConfig {
     pub max_calls_per_host: usize,
     /// The most that a request's own limits may ask for.
     pub limits: Limits,
+    /// Counts calls and refusals.
+    pub metrics: Metrics,
 }
 
 impl Default for PerformerConfig {
@@ -64,6 +67,7 @@ impl Default for PerformerConfig {
             max_calls: 512,
             max_calls_per_host: 64,
             limits: Limits::default(),
+            metrics: Metrics::new(),
         }
     }
 }
@@ -79,18 +83,7 @@ struct Inner {
     interceptor: Option<Arc<dyn Interceptor>>,
     limits: Limits,
     slots: Slots,
-    counts: Mutex<Counts>,
-}
-
-/// How calls ended since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Calls whose target answered.
-    pub answered: u64,
-    /// Calls without a response.
-    pub failed: HashMap<Code, u64>,
-    /// Refusals of the guard by reason.
-    pub denied: HashMap<&'static str, u64>,
+    counters: Counters,
 }
 
 impl Performer {
@@ -103,6 +96,7 @@ impl Performer {
             max_calls,
             max_calls_per_host,
             limits,
+            metrics,
         } = config;
         let guard = Arc::new(guard);
         Self(Arc::new(Inner {
@@ -112,7 +106,7 @@ impl Performer {
             interceptor,
             limits,
             slots: Slots::new(max_calls, max_calls_per_host),
-            counts: Mutex::default(),
+            counters: Counters::new(&metrics),
         }))
     }
 
@@ -127,13 +121,8 @@ impl Performer {
         cancel: CancellationToken,
     ) -> ExecuteResponse {
         let outcome = self.0.perform(request, cancel).await;
-        self.0.count(&outcome);
+        self.0.counters.count(&outcome);
         outcome.unwrap_or_else(ExecuteResponse::from)
-    }
-
-    /// How calls ended since the start.
-    pub fn counts(&self) -> Counts {
-        self.0.counts().clone()
     }
 }
 
@@ -267,23 +256,6 @@ impl Inner {
             .await;
         progress.at(&target, true);
         exchange::exchange(&shared.http, request, url, &target).await
-    }
-
-    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn count(&self, outcome: &Result<ExecuteResponse, Failure>) {
-        let mut counts = self.counts();
-        match outcome {
-            Ok(_) => counts.answered += 1,
-            Err(failure) => {
-                *counts.failed.entry(failure.code).or_default() += 1;
-                if let Some(reason) = failure.denied {
-                    *counts.denied.entry(reason).or_default() += 1;
-                }
-            }
-        }
     }
 }
 
