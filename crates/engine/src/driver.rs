@@ -1,226 +1,53 @@
 //! How one owner keeps many runs on a conditional store: slots, the write pipeline, conflicts, timers, and the dispatch
 //! queue with its fairness. Pure: adapters carry inputs in and outputs out and decide nothing.
+//!
+//! An adapter answers every [`Output::LoadFlow`], [`Output::Label`], [`Output::Write`] and [`Output::Read`] exactly
+//! once, with `Unavailable` when it cannot tell. The driver asks one of them at a time per run.
+//!
+//! A run is taken up when it is seen, its slot is held and it is not terminal. From then on the store is asked for it
+//! only after a conflict. One input costs what its run costs, and the logarithm of how many runs are held.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::effect::{Call, References};
-use crate::flow::{Flow, StepIndex};
-use crate::observation::CallOutcome;
-use crate::run::{Run, RunSpec};
+mod answers;
+mod backoff;
+mod dispatch;
+mod held;
+mod input;
+mod intake;
+mod last;
+mod live;
+mod output;
+mod pipeline;
+mod resume;
+mod slot;
+mod timers;
 
-/// A share of the runs: `hash(namespace/trigger, or flow) mod 64`; the label `kubezap.io/slot`.
-pub type Slot = u8;
+pub use input::{FlowAnswer, Input, ReadAnswer, RunKey, RunObject, WriteAnswer};
+pub use output::{Output, WriteReason};
+pub use slot::{SLOTS, Slot, slot_of};
 
-/// How many slots there are.
-pub const SLOTS: u8 = 64;
+use crate::observation::Observation;
+use dispatch::Dispatch;
+use held::{Held, Stage};
+use live::{Context, Live, Names};
+use resume::Resume;
+use timers::Timers;
 
-/// Names a run. The uid tells a run from a later one of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunKey {
-    /// Namespace of the FlowRun.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-}
+/// Names a run inside one driver.
+type RunId = u64;
 
-/// A FlowRun as the store has it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunObject {
-    /// Its immutable part.
-    pub spec: Arc<RunSpec>,
-    /// `metadata.resourceVersion`.
-    pub resource_version: String,
-    /// The label `kubezap.io/slot`; `None` for runs that plugins or people made.
-    pub slot: Option<Slot>,
-    /// The annotation `kubezap.io/cancel=true`.
-    pub cancel: bool,
-    /// `metadata.deletionTimestamp` is set.
-    pub deleting: bool,
-    /// `.status`, `None` while nothing was written.
-    pub status: Option<Run>,
-}
-
-/// What an adapter brings in.
-#[derive(Debug)]
-pub enum Input {
-    /// The slots this owner holds from now on. Runs of lost slots are dropped and their calls aborted.
-    Slots(BTreeSet<Slot>),
-    /// A list or watch showed a run. For a run that is already held only its metadata counts.
-    Seen(RunObject),
-    /// A watch showed that a run is gone, or has left the set of non-terminal runs.
-    Gone(RunKey),
-    /// Answer to [`Output::LoadFlow`].
-    FlowLoaded(RunKey, FlowAnswer),
-    /// Answer to [`Output::Write`], or to [`Output::Label`].
-    Written(RunKey, WriteAnswer),
-    /// Answer to [`Output::Read`].
-    Read(RunKey, ReadAnswer),
-    /// A call ended; answer to [`Output::Call`].
-    CallFinished(RunKey, String, CallOutcome),
-    /// Answer to [`Output::ReadReferences`].
-    ReferencesRead(
-        RunKey,
-        StepIndex,
-        Result<std::collections::BTreeMap<crate::effect::KeyRef, String>, String>,
-    ),
-    /// The instant of [`Driver::wake`] has come.
-    Tick,
-}
-
-/// What became of a Flow that a run asked for.
-#[derive(Clone, Debug)]
-pub enum FlowAnswer {
-    /// The revision and what it holds.
-    Found {
-        /// Name of the ControllerRevision.
-        revision: String,
-        /// What it holds.
-        flow: Arc<Flow>,
-    },
-    /// It does not exist, or is not Ready: the run fails with this reason and message.
-    Refused {
-        /// [`crate::run::reason::FLOW_NOT_FOUND`] or [`crate::run::reason::FLOW_NOT_READY`].
-        reason: &'static str,
-        /// For people.
-        message: String,
-    },
-    /// Could not be asked; asked again later.
-    Unavailable,
-}
-
-/// What became of a conditional write.
-#[derive(Clone, Debug)]
-pub enum WriteAnswer {
-    /// Stored.
-    Stored {
-        /// The new `metadata.resourceVersion`.
-        resource_version: String,
-    },
-    /// 409: the resourceVersion is not the newest.
-    Conflict,
-    /// 404, or the uid differs: the run was deleted.
-    Gone,
-    /// 413 or 422: refused for good.
-    Refused {
-        /// The server's message.
-        message: String,
-    },
-    /// Anything else: no answer, 429, 5xx. It may have been stored.
-    Unavailable,
-}
-
-/// What became of a read.
-#[derive(Clone, Debug)]
-pub enum ReadAnswer {
-    /// As it is now.
-    Found(RunObject),
-    /// 404.
-    Gone,
-    /// No answer; read again later.
-    Unavailable,
-}
-
-/// What an adapter carries out.
-#[derive(Debug)]
-pub enum Output {
-    /// Find the Flow for a run: the pinned revision, else the newest stored one.
-    LoadFlow {
-        /// For which run.
-        key: RunKey,
-        /// Its Flow or Trigger is named here.
-        spec: Arc<RunSpec>,
-        /// The revision its status is pinned to.
-        pinned: Option<String>,
-    },
-    /// PUT `/status`, conditional on the resourceVersion.
-    Write {
-        /// Which run.
-        key: RunKey,
-        /// The last one known.
-        resource_version: String,
-        /// The whole status.
-        run: Box<Run>,
-        /// Why, for the metric `status_writes_total{reason}`.
-        reason: WriteReason,
-    },
-    /// Merge-patch the slot label onto a run that has none, conditional on the resourceVersion.
-    Label {
-        /// Which run.
-        key: RunKey,
-        /// The last one known.
-        resource_version: String,
-        /// The label's value.
-        slot: Slot,
-    },
-    /// GET a run, after a conflict only.
-    Read {
-        /// Which run.
-        key: RunKey,
-    },
-    /// Read what it names, render, send, report.
-    Call {
-        /// For which run.
-        key: RunKey,
-        /// The call.
-        call: Box<Call>,
-    },
-    /// Read ConfigMaps for a step.
-    ReadReferences {
-        /// For which run.
-        key: RunKey,
-        /// For which step.
-        step: StepIndex,
-        /// What.
-        references: References,
-    },
-    /// Close the call's socket; its `CallFinished` is ignored if it still comes.
-    Abort {
-        /// For which run.
-        key: RunKey,
-        /// Which call.
-        execution_id: String,
-    },
-    /// A run's terminal state is stored, for metrics, counters and collection.
-    Finished {
-        /// Which run.
-        key: RunKey,
-        /// As stored.
-        run: Box<Run>,
-    },
-    /// A run was given up without a write: another owner has it, or even the minimal status was refused.
-    Dropped {
-        /// Which run.
-        key: RunKey,
-        /// Why, for the log.
-        why: &'static str,
-    },
-}
-
-/// Why a status is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteReason {
-    /// A call waits for it.
-    Gate,
-    /// The run ended.
-    Terminal,
-    /// 250 ms have passed since something nobody waits for.
-    Coalesced,
-    /// Started more than 250 ms ago and nothing was written yet.
-    Running,
-    /// A wait or a long backoff.
-    Resume,
-}
+/// How long a run is left alone after someone else wrote its status, before it is looked at again. Longer than a lease,
+/// so that an owner whose time was up has stopped by then.
+const LEFT_ALONE: Duration = Duration::from_secs(15);
 
 /// Settings.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Unique to this process start, `[a-z0-9]`, at most 16 characters.
+    /// Unique to this process start, `[a-z0-9]`, at most 16 characters, of the same length for all owners.
     pub incarnation: String,
     /// Calls in flight per namespace.
     pub calls_per_namespace: usize,
@@ -234,21 +61,244 @@ pub struct Config {
 
 /// Keeps the runs of the slots it holds.
 #[derive(Debug)]
-pub struct Driver {}
+pub struct Driver {
+    config: Config,
+    slots: BTreeSet<Slot>,
+    ids: BTreeMap<RunKey, RunId>,
+    runs: BTreeMap<RunId, Held>,
+    next_id: RunId,
+    /// Runs that are over for this owner, though a watch that lags may still show them as if they were not.
+    over: BTreeMap<RunKey, Slot>,
+    /// Runs that were given up under way and may come back; part of later execution ids.
+    given_up: u32,
+    dispatch: Dispatch,
+    resume: Resume,
+    timers: Timers,
+    /// Runs that this input has touched.
+    touched: Vec<RunId>,
+    out: Vec<Output>,
+}
 
 impl Driver {
     /// Starts with no slots.
-    pub fn new(_config: Config) -> Self {
-        unimplemented!()
+    pub fn new(config: Config) -> Self {
+        Self {
+            dispatch: Dispatch::new(config.calls_per_namespace, config.calls_total),
+            resume: Resume::new(config.resume_per_second),
+            config,
+            slots: BTreeSet::new(),
+            ids: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            next_id: 0,
+            over: BTreeMap::new(),
+            given_up: 0,
+            timers: Timers::default(),
+            touched: Vec::new(),
+            out: Vec::new(),
+        }
     }
 
     /// Takes one input and says what to do.
-    pub fn handle(&mut self, _input: Input, _now: Timestamp) -> Vec<Output> {
-        unimplemented!()
+    pub fn handle(&mut self, input: Input, now: Timestamp) -> Vec<Output> {
+        match input {
+            Input::Slots(slots) => self.hold_slots(slots, now),
+            Input::Seen(object) => self.seen(object, now),
+            Input::Gone(key) => self.gone(&key, now),
+            Input::FlowLoaded(key, answer) => self.flow_loaded(&key, answer, now),
+            Input::Written(key, answer) => self.written(&key, answer, now),
+            Input::Read(key, answer) => self.read(&key, answer, now),
+            Input::CallFinished(key, execution_id, outcome) => {
+                self.with_key(&key, now, |live, names, context| {
+                    live.call_finished(execution_id, outcome, names, context);
+                });
+            }
+            Input::ReferencesRead(key, step, result) => {
+                let observation = Observation::ReferencesRead { step, result };
+                self.with_key(&key, now, |live, names, context| {
+                    live.advance(&[observation], names, context);
+                });
+            }
+            Input::Tick => self.tick(now),
+        }
+        self.let_calls_leave(now);
+        self.settle(now);
+        std::mem::take(&mut self.out)
     }
 
     /// When [`Input::Tick`] is due.
     pub fn wake(&self) -> Option<Timestamp> {
-        unimplemented!()
+        [self.timers.next(), self.resume.next()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// How many runs are held, those that wait to be taken up included.
+    pub fn held(&self) -> usize {
+        self.runs.len()
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        while let Some(id) = self.timers.take_due(now) {
+            self.touched.push(id);
+            self.with_id(id, now, |live, names, context| live.tick(names, context));
+        }
+        while let Some(id) = self.resume.take_due(now) {
+            self.resume_turn(id, now);
+        }
+    }
+
+    /// Calls that have a place leave.
+    fn let_calls_leave(&mut self, now: Timestamp) {
+        while let Some(leaving) = self.dispatch.next() {
+            let left = self.with_id(leaving.run, now, |live, names, context| {
+                live.leave(leaving.execution_id, names, context)
+            });
+            if left != Some(true) {
+                self.dispatch.release(&leaving.namespace);
+            }
+        }
+    }
+
+    /// Asks what is due of the runs that were touched, and sets their alarms.
+    fn settle(&mut self, now: Timestamp) {
+        for id in std::mem::take(&mut self.touched) {
+            let Some(held) = self.runs.get_mut(&id) else {
+                continue;
+            };
+            let key = || held.key.clone();
+            let alarm = match &mut held.stage {
+                Stage::Labelling { found, question } => {
+                    if question.ask(now) {
+                        self.out.push(Output::Label {
+                            key: key(),
+                            resource_version: found.resource_version.clone(),
+                            slot: slot::slot_of_run(&held.spec),
+                        });
+                    }
+                    question.due()
+                }
+                Stage::Loading { found, question } => {
+                    if question.ask(now) {
+                        let status = found.status.as_ref();
+                        self.out.push(Output::LoadFlow {
+                            key: key(),
+                            spec: held.spec.clone(),
+                            pinned: status.and_then(|run| run.revision.clone()),
+                        });
+                    }
+                    question.due()
+                }
+                Stage::Looking { question, .. } => {
+                    if question.ask(now) {
+                        self.out.push(Output::Read { key: key() });
+                    }
+                    question.due()
+                }
+                Stage::Live(live) => {
+                    let names = Names {
+                        id,
+                        key: &held.key,
+                        spec: &held.spec,
+                    };
+                    let mut context = Context {
+                        config: &self.config,
+                        dispatch: &mut self.dispatch,
+                        out: &mut self.out,
+                        now,
+                    };
+                    live.settle(names, &mut context)
+                }
+                Stage::Waiting(_) | Stage::Draining { .. } => None,
+            };
+            self.timers.set(id, alarm);
+        }
+    }
+
+    /// Does something with a run that is under way; `None` when it is not.
+    fn with_id<T>(
+        &mut self,
+        id: RunId,
+        now: Timestamp,
+        act: impl FnOnce(&mut Live, Names<'_>, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let held = self.runs.get_mut(&id)?;
+        let Stage::Live(live) = &mut held.stage else {
+            return None;
+        };
+        self.touched.push(id);
+        let names = Names {
+            id,
+            key: &held.key,
+            spec: &held.spec,
+        };
+        let mut context = Context {
+            config: &self.config,
+            dispatch: &mut self.dispatch,
+            out: &mut self.out,
+            now,
+        };
+        Some(act(live, names, &mut context))
+    }
+
+    fn with_key<T>(
+        &mut self,
+        key: &RunKey,
+        now: Timestamp,
+        act: impl FnOnce(&mut Live, Names<'_>, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let id = *self.ids.get(key)?;
+        self.with_id(id, now, act)
+    }
+
+    /// Gives a run up without a write. It is forgotten, or remembered until an answer that is out has come.
+    fn give_up(&mut self, id: RunId, why: &'static str, now: Timestamp) {
+        self.stop_calls(id, why, now);
+        let Some(held) = self.runs.get_mut(&id) else {
+            return;
+        };
+        if let Stage::Waiting(_) = held.stage {
+            self.resume.remove(held.spec.created, id);
+        }
+        if held.awaits_answer() {
+            held.stage = Stage::Draining { again: false };
+            self.timers.set(id, None);
+        } else {
+            self.forget(id);
+        }
+    }
+
+    /// Aborts the calls of a run that is under way and says that it is dropped.
+    fn stop_calls(&mut self, id: RunId, why: &'static str, now: Timestamp) {
+        let was_live = self.with_id(id, now, |live, names, context| {
+            live.abort_all(names, context);
+            let key = names.key.clone();
+            context.out.push(Output::Dropped { key, why });
+        });
+        if was_live.is_some() {
+            self.given_up = self.given_up.saturating_add(1);
+        }
+    }
+
+    /// Does not take the run up again, however old the watch is.
+    fn mark_over(&mut self, id: RunId) {
+        if let Some(held) = self.runs.get(&id).filter(|held| !held.left) {
+            self.over.insert(held.key.clone(), held.slot);
+        }
+    }
+
+    fn forget(&mut self, id: RunId) {
+        if let Some(held) = self.runs.remove(&id) {
+            self.ids.remove(&held.key);
+        }
+        self.timers.set(id, None);
+    }
+
+    /// The beginning of execution ids. A run may come back that this owner had under way before, so it changes then.
+    fn incarnation(&self) -> String {
+        match self.given_up {
+            0 => self.config.incarnation.clone(),
+            n => format!("{}x{n}", self.config.incarnation),
+        }
     }
 }
