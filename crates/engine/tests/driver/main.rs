@@ -1,0 +1,13 @@
+//! The driver against a store in memory, in virtual time.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
+mod conflicts;
+mod fairness;
+mod flows;
+mod ownership;
+mod world;
+mod writes;
