@@ -51,7 +51,7 @@ use crate::schema::{self, words};
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
-    schema::rule("self == oldSelf", "the spec of a FlowRun cannot be changed; make another FlowRun"),
+    schema::forbidden_here("self == oldSelf", "the spec of a FlowRun cannot be changed; make another FlowRun"),
     schema::required(
         "flowRef",
         "(has(self.flowRef) && size(self.flowRef.name) > 0) || has(self.triggerRef)",

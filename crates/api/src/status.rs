@@ -192,3 +192,6 @@ fn time(time: &Option<MicroTime>) -> Option<Timestamp> {
 fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
+
+#[cfg(test)]
+mod tests;

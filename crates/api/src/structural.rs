@@ -16,7 +16,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut config = finished(WebhookGatewayConfig::crd());
     add_root_rule(
         &mut config,
-        schema::rule(
+        schema::forbidden_here(
             &format!(
                 "self.metadata.name == '{}'",
                 crate::webhook_gateway_config::NAME
@@ -59,10 +59,13 @@ fn rewrite(
     serde_json::from_value(value).expect("the change keeps it a definition")
 }
 
-/// Walks a schema: drops `nullable`, so that an explicit null is dropped or defaulted rather than stored, and gives
-/// integers formats that Kubernetes knows.
+/// Walks a schema: drops `nullable` and null from enumerations, so that an explicit null is dropped or defaulted rather than
+/// stored; gives integers formats that Kubernetes knows; and joins the lines of descriptions, which are wrapped for Rust.
 fn tidy(schema: &mut Map<String, Value>) {
     schema.remove("nullable");
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.retain(|word| !word.is_null());
+    }
     match schema.get("format").and_then(Value::as_str) {
         Some("uint" | "uint8" | "uint16" | "uint32" | "int8" | "int16") => {
             schema.insert("format".to_owned(), "int32".into());
@@ -71,6 +74,13 @@ fn tidy(schema: &mut Map<String, Value>) {
             schema.insert("format".to_owned(), "int64".into());
         }
         _ => {}
+    }
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = description
+            .split("\n\n")
+            .map(|paragraph| paragraph.replace('\n', " "))
+            .collect::<Vec<_>>()
+            .join("\n\n");
     }
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for property in properties.values_mut() {

@@ -88,9 +88,10 @@ pub struct GatewayTls {
 /// Bounds of the gateway's HorizontalPodAutoscaler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [schema::rule(
+#[schemars(extend("x-kubernetes-validations" = [schema::forbidden(
+    "minReplicas",
     "self.minReplicas <= self.maxReplicas",
-    "minReplicas must not exceed maxReplicas, which is 10 unless set",
+    "it must not exceed maxReplicas, which is 10 unless set",
 )]))]
 pub struct GatewayHpa {
     /// The fewest replicas.
