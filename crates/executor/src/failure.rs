@@ -64,13 +64,17 @@ impl Failure {
                 format!("{target} answered with something that is not HTTP"),
             ))
         } else if error.is_incomplete_message() {
-            Some(Self::new(
-                Code::Connect,
-                format!("{target} closed the connection before its answer was complete"),
-            ))
+            Some(Self::incomplete(target))
         } else {
             None
         }
+    }
+
+    fn incomplete(target: &Target) -> Self {
+        Self::new(
+            Code::Connect,
+            format!("{target} closed the connection before its answer was complete"),
+        )
     }
 
     pub(crate) fn headers_too_large(target: &Target) -> Self {
@@ -109,9 +113,13 @@ impl Failure {
     }
 
     fn io(target: &Target, error: &io::Error) -> Self {
-        if tls_cause(error).is_some() {
-            // A server that wants another client certificate says so only after a TLS 1.3 handshake.
+        // A server that wants another client certificate says so only after a TLS 1.3 handshake. HTTP/2 keeps no more of
+        // that than its text and kind, a kind that a socket of its own never gives.
+        if tls_cause(error).is_some() || error.kind() == io::ErrorKind::InvalidData {
             return Self::tls(target, error);
+        }
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Self::incomplete(target);
         }
         Self::new(Code::Connect, format!("{target}: {}", io_text(error)))
     }
@@ -128,7 +136,6 @@ fn io_text(error: &io::Error) -> String {
         io::ErrorKind::ConnectionAborted => "connection aborted".to_owned(),
         io::ErrorKind::BrokenPipe => "connection closed while the request was sent".to_owned(),
         io::ErrorKind::TimedOut => "connection timed out".to_owned(),
-        io::ErrorKind::UnexpectedEof => "connection closed".to_owned(),
         io::ErrorKind::HostUnreachable => "host unreachable".to_owned(),
         io::ErrorKind::NetworkUnreachable => "network unreachable".to_owned(),
         _ => error.to_string(),

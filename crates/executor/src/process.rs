@@ -36,6 +36,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let tls = ServerTls::from_files(tls_cert, tls_key, tls_ca, &installation)?;
     let listener = admin::bind(&listen).await?;
     let health = admin::bind(&health_listen).await?;
+    let health_address = health.local_addr()?;
     let metrics = Metrics::new();
     let performer = Performer::new(PerformerConfig {
         guard: Guard {
@@ -74,6 +75,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     });
     tracing::info!(
         listen = %listener.local_addr()?,
+        health = %health_address,
         installation,
         "serving the controller"
     );
