@@ -236,8 +236,9 @@ fn is_over(object: &kubezap_engine::driver::RunObject) -> bool {
 /// Which slots an owner has: with two owners the even or the odd ones, or the other way round.
 fn share(owner: usize, owners: usize, swapped: bool) -> BTreeSet<Slot> {
     let slots = all_slots().into_iter();
-    let ours =
-        |slot: &Slot| owners == 1 || (usize::from(*slot) + owner + usize::from(swapped)) % 2 == 0;
+    let ours = |slot: &Slot| {
+        owners == 1 || (usize::from(*slot) + owner + usize::from(swapped)).is_multiple_of(2)
+    };
     slots.filter(ours).collect()
 }
 
