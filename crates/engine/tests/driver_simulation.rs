@@ -22,15 +22,18 @@ use std::time::Duration;
 use kubezap_engine::driver::{Config, Input, Slot, slot_of};
 use kubezap_engine::flow::{OnFailure, StepDraft};
 use kubezap_engine::observation::{CallOutcome, Failure};
-use kubezap_engine::run::{RunPhase, StepPhase, reason};
+use kubezap_engine::run::{RunPhase, StepPhase, StepState, reason};
 
-use flows::{flow, http, retried, transform, wait};
+use flows::{flow_within, http, retried, transform, wait};
 use world::{Fault, Nature, World, all_slots, config, ms, ok, status};
 
 const SEEDS: u64 = 500;
 
 /// Longer than any message is on its way: what a process sent has arrived before another takes over.
 const SETTLE: Duration = ms(3_000);
+
+/// No run needs this long, so a run whose time is up was forgotten.
+const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// SplitMix64.
 #[derive(Clone)]
@@ -154,7 +157,7 @@ fn simulate(seed: u64) {
     // Owners that both believe to hold a slot may call twice; nothing stored may suffer from it.
     world.overlap = dice.one_in(4);
     for n in 0..3 {
-        world.serve(&format!("flow-{n}"), flow(steps(&dice)));
+        world.serve(&format!("flow-{n}"), flow_within(A_DAY, steps(&dice)));
     }
     let owners = 1 + dice.roll(2) as usize;
     for owner in 0..owners {
@@ -199,11 +202,12 @@ fn simulate(seed: u64) {
         }
     }
     let mut at = ms(0);
-    for _ in 0..dice.roll(4) {
+    let upheavals = dice.roll(4);
+    for _ in 0..upheavals {
         at += ms(1_000) + SETTLE * 2 + ms(dice.roll(20_000));
         let owner = dice.roll(owners as u64) as usize;
         if dice.one_in(2) {
-            crash(&mut world, at, owner, owners);
+            crash(&mut world, at, owner);
         } else {
             hand_over(&mut world, at, dice.one_in(2), owners);
         }
@@ -217,12 +221,26 @@ fn simulate(seed: u64) {
             run.steps.iter().all(|step| step.phase.is_final()),
             "{name}: {run:#?}"
         );
-        let all_well = run.steps.iter().all(|step| step.phase != StepPhase::Failed);
-        assert!(run.phase != RunPhase::Failed || !all_well || run.reason == reason::TIMED_OUT);
+        assert_ne!(run.reason, reason::TIMED_OUT, "{name} was forgotten");
+        let stopped = run.reason == reason::STEP_FAILED;
+        let failed = |step: &StepState| step.phase == StepPhase::Failed;
+        assert!(!stopped || run.steps.iter().any(failed), "{name}: {run:#?}");
+        assert_eq!(stopped, run.phase == RunPhase::Failed, "{name}: {run:#?}");
     }
     assert_eq!(world.store.len() as u64, runs);
     for owner in 0..owners {
         assert_eq!(world.held(owner), 0, "owner {owner} still holds runs");
+    }
+    if !world.overlap {
+        let strangers = world
+            .dropped
+            .iter()
+            .filter(|(_, why)| *why == "another owner");
+        assert_eq!(strangers.count(), 0, "an owner took itself for another");
+    }
+    if upheavals == 0 {
+        assert_eq!(world.finished.len() as u64, runs, "an end is reported once");
+        assert!(world.dropped.is_empty(), "{:?}", world.dropped);
     }
 }
 
@@ -243,14 +261,13 @@ fn share(owner: usize, owners: usize, swapped: bool) -> BTreeSet<Slot> {
 }
 
 /// A process ends, and another one takes its place once everything it sent has arrived.
-fn crash(world: &mut World, at: Duration, owner: usize, owners: usize) {
+fn crash(world: &mut World, at: Duration, owner: usize) {
     let slots = Rc::new(RefCell::new(BTreeSet::new()));
     let kept = slots.clone();
     world.later(at, move |world| {
         *kept.borrow_mut() = world.owners[owner].slots.clone();
         world.crash(owner);
     });
-    let _ = owners;
     world.later(at + SETTLE, move |world| {
         world.restart(owner);
         let slots = slots.borrow().clone();
@@ -315,7 +332,7 @@ fn same_seed_same_world() {
             faulty_read: 3,
         };
         let mut world = World::empty(config(), nature(&dice, weather));
-        world.serve("flow", flow(steps(&dice)));
+        world.serve("flow", flow_within(A_DAY, steps(&dice)));
         world.add_owner();
         world.give(0, all_slots());
         for n in 0..20 {

@@ -336,3 +336,62 @@ fn terminal_run_that_is_seen_is_not_started() {
     assert_eq!(world.held(0), 0);
     assert_eq!(world.loads.len(), 1);
 }
+
+#[test]
+fn deletion_is_found_by_the_read_after_a_conflict() {
+    let mut world = World::with(flow(vec![http("a", &[]), http("after-a", &["a"])]));
+    world.create("run", "flow");
+    world.run_for(ms(10));
+    let object = world.store.get_mut("run").unwrap();
+    object.deleting = true;
+    object.resource_version = "77".into();
+    world.run();
+    assert_eq!(world.reasons("run"), []);
+    assert_eq!((world.calls("run").len(), world.held(0)), (1, 0));
+}
+
+#[test]
+fn run_that_someone_else_ended_is_forgotten() {
+    let mut world = World::with(flow(chain(2)));
+    world.create("run", "flow");
+    let old = world.store["run"].clone();
+    world.run_for(ms(10));
+    foreign(&mut world, |run| run.phase = RunPhase::Failed);
+    world.run();
+    assert_eq!(world.held(0), 0);
+    assert_eq!(world.reads, 1);
+    world.reach(0, Input::Seen(old));
+    assert_eq!(world.held(0), 0);
+}
+
+#[test]
+fn run_that_has_left_the_watch_is_not_looked_at_again() {
+    let mut world = World::with(flow(chain(1)));
+    let key = world.create("run", "flow");
+    world.run_for(ms(14));
+    // The last write is on its way when someone else's comes first.
+    foreign(&mut world, |run| run.phase = RunPhase::Running);
+    world.reach(0, Input::Gone(key));
+    world.run();
+    assert_eq!((world.reads, world.held(0)), (1, 0));
+}
+
+#[test]
+fn empty_status_is_no_status() {
+    let mut world = World::with(flow(chain(2)));
+    world.nature.latency = Box::new(|| ms(1));
+    world.owners[0].slots.clear();
+    world.create("run", "flow");
+    world.owners[0].slots = crate::world::all_slots();
+    world.touch("run", |run| run.status = Some(Default::default()));
+    world.run_for(ms(3));
+    assert_eq!(
+        world.calls("run"),
+        ["s1"],
+        "it is started without waiting for a turn"
+    );
+    world.touch("run", |_| {});
+    world.run();
+    assert_eq!(world.reads, 1);
+    assert_eq!(world.written["run"].len(), 2);
+}

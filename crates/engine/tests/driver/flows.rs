@@ -71,9 +71,14 @@ pub(crate) fn chain(n: usize) -> Vec<StepDraft> {
 
 /// A Flow of these steps.
 pub(crate) fn flow(steps: Vec<StepDraft>) -> Arc<Flow> {
+    flow_within(Duration::from_secs(600), steps)
+}
+
+/// A Flow of these steps that may take this long.
+pub(crate) fn flow_within(timeout: Duration, steps: Vec<StepDraft>) -> Arc<Flow> {
     let draft = FlowDraft {
         name: "flow".into(),
-        timeout: Duration::from_secs(600),
+        timeout,
         failure_policy: OnFailure::Fail,
         params: Vec::new(),
         steps,

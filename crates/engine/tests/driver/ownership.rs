@@ -266,3 +266,41 @@ fn ten_thousand_runs_cost_no_more_each_than_a_few() {
     // A cost that grows with the number of runs would take many minutes.
     assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
 }
+
+#[test]
+fn run_that_waits_for_its_turn_is_resumed_from_its_newest_status() {
+    let mut settings = config();
+    settings.resume_per_second = 1;
+    let mut world = World::empty(settings, Nature::default());
+    world.serve("flow", flow(chain(3)));
+    let (first, second) = (world.add_owner(), world.add_owner());
+    world.give(first, all_slots());
+    world.nature.call = Box::new(|_, _| (ms(300), ok()));
+    world.create("run", "flow");
+    world.run_for(ms(500));
+    // The first owner's last write arrives after the second one has listed.
+    world.give(second, all_slots());
+    world.run_for(ms(300));
+    world.crash(first);
+    world.run();
+    let calls: Vec<_> = world
+        .called
+        .iter()
+        .map(|call| (call.owner, call.step.as_str()))
+        .collect();
+    assert_eq!(calls, [(0, "s1"), (0, "s2"), (0, "s3"), (1, "s3")]);
+    assert!(world.dropped.is_empty());
+}
+
+#[test]
+fn resumed_run_is_not_written_without_news() {
+    let mut world = World::with(flow(chain(1)));
+    world.nature.call = Box::new(|_, _| (ms(10_000), ok()));
+    world.create("run", "flow");
+    world.run_for(ms(1000));
+    world.crash(0);
+    world.restart(0);
+    world.give(0, all_slots());
+    world.run();
+    assert_eq!(world.written["run"].len(), 2);
+}
