@@ -70,7 +70,7 @@ pub enum Existing {
 }
 
 impl Trigger {
-    /// Makes the run that an event asks for. The event comes redacted, see [`redact`].
+    /// Makes the run that an event asks for. The event comes redacted, see [`redact()`].
     ///
     /// `id` tells the trigger's events apart and becomes the end of the run's name. Sources without a position of their
     /// own, such as a webhook, pass a time-ordered id; others pass what names the event's place in its source, so that a

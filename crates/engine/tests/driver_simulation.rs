@@ -11,6 +11,12 @@
 #[path = "driver/flows.rs"]
 mod flows;
 #[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "driver/nature.rs"]
+mod nature;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "driver/store.rs"]
+mod store;
+#[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "driver/world.rs"]
 mod world;
 
@@ -25,7 +31,8 @@ use kubezap_engine::observation::{CallOutcome, Failure};
 use kubezap_engine::run::{RunPhase, StepPhase, StepState, reason};
 
 use flows::{flow_within, http, retried, transform, wait};
-use world::{Fault, Nature, World, all_slots, config, ms, ok, status};
+use nature::{Fault, Nature, config, ms, ok, status};
+use world::{World, all_slots};
 
 const SEEDS: u64 = 500;
 

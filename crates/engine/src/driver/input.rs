@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::slot::Slot;
+#[cfg(doc)]
+use super::{Driver, Output};
 use crate::effect::KeyRef;
 use crate::flow::{Flow, StepIndex};
 use crate::observation::CallOutcome;
@@ -40,9 +42,11 @@ pub struct RunObject {
 /// What an adapter brings in.
 #[derive(Debug)]
 pub enum Input {
-    /// The slots this owner holds from now on. Runs of lost slots are dropped and their calls aborted.
+    /// The slots this owner holds from now on. Runs of lost slots are dropped and their calls aborted. The runs of slots
+    /// that are new are listed after this, since what was seen of them before was passed over.
     Slots(BTreeSet<Slot>),
-    /// A list or watch showed a run. For a run that is already held only its metadata counts.
+    /// A list or watch showed a run. For a run that is already held only its metadata counts. Events may lag and come
+    /// again; those of one run come in their order.
     Seen(RunObject),
     /// A watch showed that a run is gone, or has left the set of non-terminal runs.
     Gone(RunKey),
@@ -52,7 +56,7 @@ pub enum Input {
     Written(RunKey, WriteAnswer),
     /// Answer to [`Output::Read`].
     Read(RunKey, ReadAnswer),
-    /// A call ended; answer to [`Output::Call`].
+    /// A call ended; answer to [`Output::Call`]. One that comes after an abort is ignored.
     CallFinished(RunKey, String, CallOutcome),
     /// Answer to [`Output::ReadReferences`].
     ReferencesRead(RunKey, StepIndex, Result<BTreeMap<KeyRef, String>, String>),

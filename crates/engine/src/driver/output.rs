@@ -68,14 +68,16 @@ pub enum Output {
         /// Which call.
         execution_id: String,
     },
-    /// A run's terminal state is stored, for metrics, counters and collection.
+    /// A run's terminal state is stored, for metrics, counters and collection. Every run whose Flow was answered ends in
+    /// this or in [`Output::Dropped`], once each time it is taken up.
     Finished {
         /// Which run.
         key: RunKey,
         /// As stored.
         run: Box<Run>,
     },
-    /// A run was given up without a write: another owner has it, or even the minimal status was refused.
+    /// A run was given up without a write: another owner has it, it is deleted, its slot is lost, or even the minimal
+    /// status was refused.
     Dropped {
         /// Which run.
         key: RunKey,

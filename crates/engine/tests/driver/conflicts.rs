@@ -7,7 +7,8 @@ use kubezap_engine::driver::{Input, WriteReason};
 use kubezap_engine::run::{RunPhase, StepPhase, reason};
 
 use crate::flows::{chain, flow, http};
-use crate::world::{Fault, World, ms, ok};
+use crate::nature::{Fault, ms, ok};
+use crate::world::World;
 
 use WriteReason::{Gate, Terminal};
 

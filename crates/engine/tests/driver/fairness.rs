@@ -6,7 +6,8 @@ use kubezap_engine::driver::WriteReason;
 use kubezap_engine::run::{RunPhase, StepPhase, reason};
 
 use crate::flows::{chain, flow, http};
-use crate::world::{Nature, World, all_slots, config, ms, ok};
+use crate::nature::{Nature, config, ms, ok};
+use crate::world::{World, all_slots};
 
 fn narrow(per_namespace: usize, total: usize) -> World {
     let mut settings = config();

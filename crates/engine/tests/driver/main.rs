@@ -8,6 +8,8 @@
 mod conflicts;
 mod fairness;
 mod flows;
+mod nature;
 mod ownership;
+mod store;
 mod world;
 mod writes;

@@ -6,7 +6,8 @@ use kubezap_engine::driver::{Slot, slot_of};
 use kubezap_engine::run::{RunPhase, StepPhase};
 
 use crate::flows::{chain, flow, http, wait};
-use crate::world::{Fault, Nature, World, all_slots, config, ms, ok, start};
+use crate::nature::{Fault, Nature, config, ms, ok};
+use crate::world::{World, all_slots, start};
 
 #[test]
 fn slots_are_spread_and_never_change() {

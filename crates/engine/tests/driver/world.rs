@@ -9,75 +9,15 @@ use jiff::Timestamp;
 use kubezap_engine::advance::finished;
 use kubezap_engine::driver::{
     Config, Driver, FlowAnswer, Input, Output, ReadAnswer, RunKey, RunObject, SLOTS, Slot,
-    WriteAnswer, WriteReason, slot_of,
+    WriteAnswer, WriteReason,
 };
 use kubezap_engine::effect::Call;
-use kubezap_engine::event::Event;
 use kubezap_engine::flow::Flow;
 use kubezap_engine::graph::members;
-use kubezap_engine::observation::{CallOutcome, Response};
-use kubezap_engine::run::{Run, RunSpec, StepPhase};
+use kubezap_engine::run::Run;
 
-pub(crate) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-/// What becomes of a write or a label.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Fault {
-    /// It arrives and its answer comes back.
-    #[default]
-    None,
-    /// It arrives; its answer does not.
-    AnswerLost,
-    /// It does not arrive.
-    Lost,
-    /// It arrives this long after its sender has given it up.
-    Late(Duration),
-    /// Refused for good.
-    Refused,
-}
-
-type Calling = dyn FnMut(&RunKey, &Call) -> (Duration, CallOutcome);
-type Writing = dyn FnMut(&RunKey, Option<&Run>) -> Fault;
-
-/// What the world is like. Every hook is asked once for each thing that happens.
-pub(crate) struct Nature {
-    /// How a call ends, and after how long.
-    pub(crate) call: Box<Calling>,
-    /// What becomes of a write of this status, or of a label (`None`).
-    pub(crate) write: Box<Writing>,
-    /// Whether a read is answered.
-    pub(crate) read: Box<dyn FnMut(&RunKey) -> bool>,
-    /// How long a message takes to the store and back, and an event to a watch.
-    pub(crate) latency: Box<dyn FnMut() -> Duration>,
-    /// A watch shows runs as they are, those that are over included; otherwise these leave it.
-    pub(crate) watch_shows_all: bool,
-}
-
-impl Default for Nature {
-    fn default() -> Self {
-        Self {
-            call: Box::new(|_, _| (ms(10), ok())),
-            write: Box::new(|_, _| Fault::None),
-            read: Box::new(|_| true),
-            latency: Box::new(|| ms(2)),
-            watch_shows_all: false,
-        }
-    }
-}
-
-pub(crate) fn ok() -> CallOutcome {
-    status(200)
-}
-
-pub(crate) fn status(status: u16) -> CallOutcome {
-    CallOutcome::Response(Response {
-        status,
-        headers: Vec::new(),
-        body: br#"{"id":"7"}"#.to_vec(),
-    })
-}
+use crate::nature::{Fault, Nature, config};
+use crate::store::Change;
 
 /// A write as the store took it.
 #[derive(Clone, Debug)]
@@ -104,7 +44,7 @@ pub(crate) struct Owner {
     pub(crate) slots: BTreeSet<Slot>,
     life: u32,
     /// A watch shows changes in their order.
-    watched_until: Timestamp,
+    pub(crate) watched_until: Timestamp,
 }
 
 enum Happening {
@@ -119,11 +59,6 @@ enum Happening {
     },
     /// A test or a simulation interferes.
     Interferes(Box<dyn FnOnce(&mut World)>),
-}
-
-enum Change {
-    Status(Box<Run>, WriteReason),
-    Label(Slot),
 }
 
 pub(crate) struct World {
@@ -145,7 +80,7 @@ pub(crate) struct World {
     pub(crate) config: Config,
     agenda: BTreeMap<(Timestamp, u64), Happening>,
     sequence: u64,
-    version: u64,
+    pub(crate) version: u64,
     execution_ids: BTreeSet<String>,
 }
 
@@ -237,7 +172,7 @@ impl World {
         }
     }
 
-    fn shows(&self, owner: usize, object: &RunObject) -> bool {
+    pub(crate) fn shows(&self, owner: usize, object: &RunObject) -> bool {
         let over = object
             .status
             .as_ref()
@@ -245,90 +180,6 @@ impl World {
         self.owners[owner].slots.contains(&object.slot.unwrap_or(0))
             && (self.nature.watch_shows_all || !over)
     }
-
-    /// Creates a run of a Flow, labelled with its slot.
-    pub(crate) fn create(&mut self, name: &str, flow: &str) -> RunKey {
-        self.create_in("shop", name, flow, Some(slot_of("shop", flow)))
-    }
-
-    pub(crate) fn create_in(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        flow: &str,
-        slot: Option<Slot>,
-    ) -> RunKey {
-        let uid = format!("uid-{name}");
-        let spec = Arc::new(RunSpec {
-            name: name.into(),
-            namespace: namespace.into(),
-            uid: uid.clone(),
-            created: self.now,
-            flow: flow.into(),
-            trigger: None,
-            params: BTreeMap::new(),
-            event: Arc::new(Event::default()),
-        });
-        let object = RunObject {
-            spec,
-            resource_version: self.next_version(),
-            slot,
-            cancel: false,
-            deleting: false,
-            status: None,
-        };
-        self.store.insert(name.into(), object);
-        self.show(name);
-        RunKey {
-            namespace: namespace.into(),
-            name: name.into(),
-            uid,
-        }
-    }
-
-    /// Changes a run's metadata, as people do.
-    pub(crate) fn touch(&mut self, name: &str, change: impl FnOnce(&mut RunObject)) {
-        let version = self.next_version();
-        if let Some(object) = self.store.get_mut(name) {
-            change(object);
-            object.resource_version = version;
-            self.show(name);
-        }
-    }
-
-    /// Deletes a run for good.
-    pub(crate) fn delete(&mut self, name: &str) {
-        let Some(object) = self.store.remove(name) else {
-            return;
-        };
-        for owner in 0..self.owners.len() {
-            self.watch(owner, Input::Gone(key_of(&object)));
-        }
-    }
-
-    /// Shows a run to those who watch it, as it is now.
-    pub(crate) fn show(&mut self, name: &str) {
-        let object = self.store[name].clone();
-        for owner in 0..self.owners.len() {
-            if self.shows(owner, &object) {
-                self.watch(owner, Input::Seen(object.clone()));
-            } else if self.owners[owner].slots.contains(&object.slot.unwrap_or(0)) {
-                self.watch(owner, Input::Gone(key_of(&object)));
-            }
-        }
-    }
-
-    fn watch(&mut self, owner: usize, input: Input) {
-        let at = (self.now + (self.nature.latency)()).max(self.owners[owner].watched_until);
-        self.owners[owner].watched_until = at;
-        self.send(owner, at.duration_since(self.now).unsigned_abs(), input);
-    }
-
-    fn next_version(&mut self) -> String {
-        self.version += 1;
-        self.version.to_string()
-    }
-
     /// Lets something happen later.
     pub(crate) fn later(&mut self, after: Duration, what: impl FnOnce(&mut World) + 'static) {
         self.plan(after, Happening::Interferes(Box::new(what)));
@@ -536,43 +387,6 @@ impl World {
             }
         }
     }
-
-    fn store_change(&mut self, key: &RunKey, version: u64, change: Change) -> WriteAnswer {
-        let now = self.now;
-        let Some(object) = self.store.get_mut(&key.name) else {
-            return WriteAnswer::Gone;
-        };
-        if object.resource_version != version.to_string() {
-            return WriteAnswer::Conflict;
-        }
-        match change {
-            Change::Status(run, reason) => {
-                if let Some(before) = &object.status {
-                    keeps_what_was_stored(before, &run);
-                }
-                assert!(run.revision.is_some() || run.reason.starts_with("Flow"));
-                object.status = Some((*run).clone());
-                self.written
-                    .entry(key.name.clone())
-                    .or_default()
-                    .push(Written {
-                        at: now,
-                        reason,
-                        run: *run,
-                    });
-            }
-            Change::Label(slot) => object.slot = Some(slot),
-        }
-        let version = self.next_version();
-        if let Some(object) = self.store.get_mut(&key.name) {
-            object.resource_version.clone_from(&version);
-        }
-        self.show(&key.name);
-        WriteAnswer::Stored {
-            resource_version: version,
-        }
-    }
-
     fn call(&mut self, owner: usize, key: RunKey, call: &Call) {
         assert!(
             self.execution_ids.insert(call.execution_id.clone()),
@@ -631,50 +445,7 @@ impl World {
         calls.map(|call| call.step.as_str()).collect()
     }
 
-    /// The stored status of a run.
-    pub(crate) fn stored(&self, name: &str) -> &Run {
-        self.store[name].status.as_ref().expect("a status")
-    }
-
     pub(crate) fn held(&self, owner: usize) -> usize {
         self.owners[owner].driver.as_ref().unwrap().held()
-    }
-}
-
-/// A status never takes back what the one before it said for good.
-fn keeps_what_was_stored(before: &Run, after: &Run) {
-    assert!(
-        !before.phase.is_terminal(),
-        "a terminal status is overwritten"
-    );
-    assert!(before.revision.is_none() || before.revision == after.revision);
-    for (before, after) in before.steps.iter().zip(&after.steps) {
-        if before.phase.is_final() {
-            if after.execution_id.is_some() || before.execution_id.is_none() {
-                assert_eq!(before, after, "a stored outcome is changed");
-            } else {
-                // The minimal status keeps the phase.
-                assert_eq!(before.phase, after.phase, "a stored outcome is changed");
-            }
-        }
-        assert!(after.phase != StepPhase::Pending || before.phase == StepPhase::Pending);
-    }
-}
-
-pub(crate) fn key_of(object: &RunObject) -> RunKey {
-    RunKey {
-        namespace: object.spec.namespace.clone(),
-        name: object.spec.name.clone(),
-        uid: object.spec.uid.clone(),
-    }
-}
-
-pub(crate) fn config() -> Config {
-    Config {
-        incarnation: String::new(),
-        calls_per_namespace: 64,
-        calls_total: 1000,
-        resume_per_second: 100,
-        coalesce: ms(250),
     }
 }

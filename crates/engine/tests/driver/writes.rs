@@ -6,7 +6,8 @@ use kubezap_engine::observation::{CallOutcome, Failure};
 use kubezap_engine::run::{RunPhase, StepPhase, reason};
 
 use crate::flows::{chain, flow, http, retried, transform, wait};
-use crate::world::{Fault, World, ms, ok, start, status};
+use crate::nature::{Fault, ms, ok, status};
+use crate::world::{World, start};
 
 use WriteReason::{Coalesced, Gate, Resume, Running, Terminal};
 
