@@ -144,7 +144,7 @@ pub struct TriggerData {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8192))]
     pub path: Option<String>,
-    /// Headers of the request or message. Sensitive ones are [REDACTED].
+    /// Headers of the request or message. Values of sensitive ones are redacted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::event_headers")]
     pub headers: BTreeMap<String, String>,

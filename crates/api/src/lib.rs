@@ -4,6 +4,11 @@
 //! ([`crds`]); [`lower`] is the only place that reads a spec, [`status`] the only one that reads or makes the status
 //! of a FlowRun. No client lives here.
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "columns of one type in #[kube(printcolumn(...))] count as duplicates"
+)]
+
 pub mod conditions;
 pub mod duration;
 pub mod flow;

@@ -6,6 +6,7 @@
 //! ([`Lowered::degraded`]) otherwise.
 
 mod auth;
+mod connection;
 mod event;
 mod flow;
 mod run;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use kubezap_engine::flow::{Flow, Problem};
 
+pub use self::connection::{Reported, integration, webhook_gateway_config};
 pub use self::event::{event, trigger_data};
 pub use self::flow::{action, flow};
 pub use self::run::{flow_run, flow_run_degraded, run_object};

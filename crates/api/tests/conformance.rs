@@ -1,5 +1,7 @@
 //! The sample manifests that people come with are taken in, every field of them, and lower.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests are not test functions
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! The definitions follow Kubernetes' rules for structural schemas, and every value in them is bounded.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not test functions
+
 use kubezap_api::crds;
 use serde_json::{Map, Value};
 

@@ -3,6 +3,8 @@
 //! This file runs the entries that `lower` refuses. Those that a schema refuses run against a server, where schemas are
 //! applied.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not test functions
+
 use std::collections::BTreeSet;
 
 use kubezap_api::{Flow, Trigger, lower};

@@ -1,5 +1,7 @@
 //! What the schema has and this version does not do is never passed over in silence.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not test functions
+
 use kubezap_api::{Flow, Trigger, lower};
 use serde_json::{Value, json};
 
@@ -215,4 +217,39 @@ fn an_action_becomes_a_flow_of_one_step() {
     };
     assert_eq!(http.method, "PUT");
     assert_eq!(http.timeout.as_secs(), 30);
+}
+
+#[test]
+fn integrations_and_gateway_configurations_say_that_they_have_no_effect() {
+    let reported = lower::integration(
+        &serde_saphyr::from_str(
+            "type: http\n\
+             http: {auth: {type: basic, basic: {usernameSecretRef: {name: s, key: u}, passwordSecretRef: {name: s, key: p}}, bearer: {tokenSecretRef: {name: s, key: t}}}}\n\
+             nats: {servers: [n]}",
+        )
+        .unwrap(),
+    );
+    let ready = reported.ready();
+    assert_eq!(
+        (ready.status.as_str(), ready.reason),
+        ("False", "NotYetSupported")
+    );
+    assert_eq!(ready.message, "spec.type: http is not supported yet");
+    let degraded = reported.degraded().unwrap();
+    assert_eq!(degraded.reason, "UnusedBlock");
+    assert_eq!(
+        degraded.message,
+        "spec.nats: has no effect beside http, which type names; \
+         spec.http.auth.bearer: has no effect beside basic, which type names"
+    );
+
+    let reported = lower::webhook_gateway_config(
+        &serde_saphyr::from_str("tls: {serverSecretRef: {name: s}}\nhpa: {}").unwrap(),
+    );
+    assert_eq!(
+        reported.ready().message,
+        "spec.tls: is not supported yet; spec.hpa: is not supported yet"
+    );
+    let empty = lower::webhook_gateway_config(&serde_saphyr::from_str("{}").unwrap());
+    assert_eq!(empty.ready().status.as_str(), "True");
 }

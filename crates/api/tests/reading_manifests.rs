@@ -1,5 +1,7 @@
 //! The lines of "Reading manifests" and "Names" in the compatibility promise that concern the kinds, a test each.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not test functions
+
 use kubezap_api::conditions::{self, reason};
 use kubezap_api::lower::{self, Auth};
 use kubezap_api::{Flow, FlowRun, Integration, Trigger, WebhookGatewayConfig, crds, duration};

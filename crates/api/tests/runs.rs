@@ -1,5 +1,7 @@
 //! A FlowRun is made from a run request and read back as the engine's run.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not test functions
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -177,4 +179,23 @@ fn the_last_of_params_with_one_name_counts() {
     assert_eq!(object.spec.params["id"], "2");
     assert_eq!(object.spec.trigger, None);
     assert_eq!(object.spec.event.source, Source::Manual);
+}
+
+#[test]
+fn labels_and_annotations_have_the_names_that_the_engine_gives() {
+    let admitted = lower::trigger(&trigger()).trigger.admit(event(), "1");
+    let names: Vec<_> = admitted.labels.keys().map(String::as_str).collect();
+    let mut ours = [
+        metadata::LABEL_FLOW,
+        metadata::LABEL_SLOT,
+        metadata::LABEL_TRIGGER,
+        metadata::LABEL_TRIGGER_TYPE,
+    ];
+    ours.sort_unstable();
+    assert_eq!(names, ours);
+    let annotations: Vec<_> = admitted.annotations.keys().map(String::as_str).collect();
+    assert_eq!(annotations, [metadata::ANNOTATION_EVENT_HASH]);
+    let object = lower::run_object(&lower::flow_run(&admitted, &trigger()));
+    let slot = kubezap_engine::driver::slot_of("shop", "orders");
+    assert_eq!(object.slot, Some(slot));
 }

@@ -25,11 +25,11 @@ pub struct WebhookSource {
     /// A limit on requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
-    /// Headers whose values are stored as [REDACTED], beside those that always are.
+    /// Headers whose values are redacted when an event is stored, beside those that always are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub redact_headers: Vec<String>,
-    /// Stores [REDACTED] in place of the body.
+    /// Redacts the body when an event is stored.
     #[serde(default)]
     pub redact_body: bool,
 }
