@@ -163,12 +163,6 @@ impl Flow {
     pub fn new(draft: FlowDraft) -> Result<Self, Vec<Problem>> {
         validate::validate(draft)
     }
-
-    /// Whether a step's outcome is a function of stored state and time alone: it can be computed again after a crash.
-    pub fn is_pure(&self, step: StepIndex) -> bool {
-        let step = &self.steps[step];
-        !matches!(step.action, Action::Http(_)) && step.configmaps.configmaps.is_empty()
-    }
 }
 
 /// One validated step.

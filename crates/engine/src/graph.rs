@@ -5,6 +5,9 @@ use crate::flow::StepIndex;
 /// A set of steps of one Flow: bit *i* is step *i* (at most 128 steps).
 pub type StepSet = u128;
 
+/// Steps that wait for each other, in the order of the arrows, the first one repeated at the end.
+pub type Cycle = Vec<StepIndex>;
+
 /// Who waits for whom. Acyclic by construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
@@ -20,34 +23,43 @@ impl Graph {
     /// Orders the steps.
     ///
     /// # Errors
-    /// A cycle, as the steps on it in the order of the arrows, the first one repeated at the end.
-    pub fn new(run_after: Vec<StepSet>, inferred: &[StepSet]) -> Result<Self, Vec<StepIndex>> {
+    /// Cycles that have no step in common: at least one, and one of each group of steps that wait for each other.
+    pub fn new(run_after: Vec<StepSet>, inferred: &[StepSet]) -> Result<Self, Vec<Cycle>> {
         let dependencies: Vec<StepSet> = run_after
             .iter()
             .zip(inferred)
             .map(|(after, inferred)| after | inferred)
             .collect();
         let mut ancestors = vec![0; dependencies.len()];
+        let mut cycles = Vec::new();
         let mut done: StepSet = 0;
         let all = all(dependencies.len());
         while done != all {
-            let ready: Vec<_> = members(all & !done)
+            let ready: StepSet = members(all & !done)
                 .filter(|step| dependencies[*step] & !done == 0)
-                .collect();
-            if ready.is_empty() {
-                return Err(cycle(&dependencies, all & !done));
-            }
-            for step in ready {
+                .map(single)
+                .fold(0, |set, step| set | step);
+            for step in members(ready) {
                 ancestors[step] = members(dependencies[step])
                     .fold(dependencies[step], |set, before| set | ancestors[before]);
-                done |= single(step);
+            }
+            done |= ready;
+            if ready == 0 {
+                // Taking the cycle for done finds the others.
+                let cycle = cycle(&dependencies, all & !done);
+                done |= cycle.iter().fold(0, |set, step| set | single(*step));
+                cycles.push(cycle);
             }
         }
-        Ok(Self {
-            run_after,
-            dependencies,
-            ancestors,
-        })
+        if cycles.is_empty() {
+            Ok(Self {
+                run_after,
+                dependencies,
+                ancestors,
+            })
+        } else {
+            Err(cycles)
+        }
     }
 }
 
@@ -76,8 +88,8 @@ pub fn members(set: StepSet) -> impl Iterator<Item = StepIndex> {
     })
 }
 
-/// Follows arrows among steps that all wait for each other until one comes again.
-fn cycle(dependencies: &[StepSet], stuck: StepSet) -> Vec<StepIndex> {
+/// Follows arrows among steps that are all stuck until one comes again.
+fn cycle(dependencies: &[StepSet], stuck: StepSet) -> Cycle {
     let mut path: Vec<StepIndex> = Vec::new();
     let mut step = stuck.trailing_zeros() as StepIndex;
     loop {
@@ -113,9 +125,18 @@ mod tests {
     fn a_cycle_is_named_in_the_order_of_its_arrows() {
         assert_eq!(
             Graph::new(vec![0b100, 0b1, 0b10], &[0, 0, 0]),
-            Err(vec![0, 1, 2, 0])
+            Err(vec![vec![0, 1, 2, 0]])
         );
-        assert_eq!(Graph::new(vec![0b1], &[0]), Err(vec![0, 0]));
+        assert_eq!(Graph::new(vec![0b1], &[0]), Err(vec![vec![0, 0]]));
+    }
+
+    #[test]
+    fn every_separate_cycle_is_found_and_what_only_waits_for_one_is_not_in_it() {
+        // 0 <-> 1, 2 waits for 1, 3 <-> 4.
+        assert_eq!(
+            Graph::new(vec![0b10, 0b1, 0b10, 0b1_0000, 0b1000], &[0; 5]),
+            Err(vec![vec![0, 1, 0], vec![3, 4, 3]])
+        );
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::run::reason;
 
 /// How the delay grows.
@@ -68,16 +70,22 @@ pub fn is_retryable(why: &str) -> bool {
             | reason::RESULT_TOO_LARGE
             | reason::REFERENCE_NOT_FOUND
             | reason::MOCK_UNMATCHED
-            | reason::CANCELED
     )
 }
 
-/// Reads the delay form of `Retry-After` (RFC 9110, section 10.2.3): whole seconds.
-pub fn retry_after(headers: &[(String, String)]) -> Option<Duration> {
+/// Reads `Retry-After` (RFC 9110, section 10.2.3): whole seconds, or a date, from which it gives the time until then.
+pub fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<Duration> {
     let (_, value) = headers
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
-    value.trim().parse().ok().map(Duration::from_secs)
+    let value = value.trim();
+    match value.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => {
+            let date = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+            Duration::try_from(date.duration_since(now)).ok()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -143,11 +151,27 @@ mod tests {
             policy.delay(1, Some(Duration::from_secs(1))),
             Some(Duration::from_secs(2))
         );
-        let headers = [("retry-after".to_owned(), " 5 ".to_owned())];
-        assert_eq!(retry_after(&headers), Some(Duration::from_secs(5)));
-        assert_eq!(
-            retry_after(&[("retry-after".to_owned(), "soon".to_owned())]),
-            None
-        );
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now: Timestamp = "2026-12-01T08:00:00Z".parse().unwrap();
+        for (value, seconds) in [
+            (" 5 ", Some(5)),
+            ("0", Some(0)),
+            ("Tue, 01 Dec 2026 08:01:30 GMT", Some(90)),
+            ("Tue, 01 Dec 2026 07:59:00 GMT", None),
+            ("soon", None),
+            ("-1", None),
+            ("1.5", None),
+        ] {
+            let headers = [("Retry-After".to_owned(), value.to_owned())];
+            assert_eq!(
+                retry_after(&headers, now),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
+        }
+        assert_eq!(retry_after(&[], now), None);
     }
 }

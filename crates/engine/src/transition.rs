@@ -9,19 +9,21 @@ mod skip;
 mod start;
 mod succeed;
 mod timeout;
+mod view;
 mod wait;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::advance::{Advance, LiveRun, WriteNeed, in_phase};
+use crate::advance::{Advance, LiveRun, WriteNeed};
 use crate::effect::Effect;
-use crate::expression::{Scope, StepView};
 use crate::flow::{Flow, OnFailure, Step, StepIndex};
-use crate::graph::{StepSet, members, single};
+use crate::graph::{StepSet, all, members, single};
 use crate::observation::{CallOutcome, Observation};
-use crate::run::{RunPhase, RunSpec, StepPhase, StepState, reason};
+use crate::run::{RunPhase, RunSpec, StepPhase, StepResult, StepState, reason};
+use retry::Failed;
 
 /// One advance under way.
 pub(crate) struct Machine<'a> {
@@ -52,30 +54,31 @@ impl<'a> Machine<'a> {
 
     /// Takes in what was seen, without starting anything new.
     pub(crate) fn observe(&mut self, observation: &Observation) {
+        if self.is_over() {
+            return;
+        }
         match observation {
             Observation::CancelRequested => self.live.cancel = true,
             Observation::ReferencesRead { step, result } => self.references_read(*step, result),
             Observation::CallStarted { execution_id } => {
                 if let Some(step) = self.step_of_call(execution_id) {
-                    let deadline = self.now.checked_add(self.call_timeout(step)).ok();
-                    if let Some(call) = &mut self.live.memory[step].call {
-                        call.deadline = call.deadline.or(deadline);
-                    }
+                    self.call_left(step);
                 }
             }
             Observation::CallFinished {
                 execution_id,
                 outcome,
             } => {
-                if let Some(step) = self.step_of_call(execution_id) {
-                    self.live.memory[step].call = None;
-                    match outcome {
-                        CallOutcome::Response(response) => self.response(step, response),
-                        CallOutcome::Failed(failure) => {
-                            self.attempt_failed(step, failure.reason, &failure.message, None)
-                        }
-                        CallOutcome::NotDelivered { message } => self.not_delivered(step, message),
+                let Some(step) = self.step_of_call(execution_id) else {
+                    return;
+                };
+                self.live.memory[step].call = None;
+                match outcome {
+                    CallOutcome::Response(response) => self.response(step, response),
+                    CallOutcome::Failed(failure) => {
+                        self.attempt_failed(step, Failed::new(failure.reason, &failure.message));
                     }
+                    CallOutcome::NotDelivered { message } => self.not_delivered(step, message),
                 }
             }
         }
@@ -83,10 +86,14 @@ impl<'a> Machine<'a> {
 
     /// Carries on until nothing more can happen at this instant.
     pub(crate) fn settle(&mut self) {
+        if self.is_over() {
+            return;
+        }
         if self.live.cancel {
             return self.cancel();
         }
-        if self.run_timed_out() {
+        self.end_waits();
+        if self.unfinished() != 0 && self.run_timed_out() {
             return;
         }
         self.calls_timed_out();
@@ -94,54 +101,48 @@ impl<'a> Machine<'a> {
             return;
         }
         // Each round finishes at least one step, so this ends.
-        while !self.is_stopping() && self.round() {}
-        self.end_if_done();
-    }
-
-    /// One look at every step; whether a step has finished in it, so that others may start.
-    fn round(&mut self) -> bool {
-        let before = self.finished();
-        for step in 0..self.flow.steps.len() {
-            match self.state(step).phase {
-                StepPhase::Pending
-                    if self.flow.graph.dependencies[step] & !self.finished() == 0 =>
-                {
-                    self.start(step)
-                }
-                StepPhase::Running => self.resume_call(step),
-                StepPhase::Waiting => self.end_wait(step),
-                StepPhase::Pending
-                | StepPhase::Succeeded
-                | StepPhase::Failed
-                | StepPhase::Skipped => {}
-            }
-            if self.is_stopping() {
-                break;
-            }
-        }
-        self.finished() != before
-    }
-
-    /// The run ends when every step has, or when a failure stops it and nothing is in flight.
-    fn end_if_done(&mut self) {
-        if self.is_stopping() {
-            if self.calls_out() == 0 {
-                self.end_stopped();
-            }
-        } else if self.finished() == crate::graph::all(self.flow.steps.len()) {
+        while !self.live.stopping && self.round() {}
+        if self.live.stopping {
+            self.stop();
+        } else if self.unfinished() == 0 {
             self.end(RunPhase::Succeeded, reason::COMPLETED, String::new());
         }
     }
 
-    /// Ends the run. Steps that have no outcome get one.
-    fn end(&mut self, phase: RunPhase, reason: &str, message: String) {
-        for step in members(crate::graph::all(self.flow.steps.len()) & !self.finished()) {
-            self.give_up(step);
+    /// One look at every step; whether a step has finished in it, so that others may start.
+    fn round(&mut self) -> bool {
+        let before = self.live.finished;
+        for step in members(self.unfinished()) {
+            match self.state(step).phase {
+                StepPhase::Pending
+                    if self.flow.graph.dependencies[step] & !self.live.finished == 0 =>
+                {
+                    self.start(step)
+                }
+                StepPhase::Running => self.resume_call(step),
+                StepPhase::Pending
+                | StepPhase::Waiting
+                | StepPhase::Succeeded
+                | StepPhase::Failed
+                | StepPhase::Skipped => {}
+            }
+            if self.live.stopping {
+                break;
+            }
+        }
+        self.live.finished != before
+    }
+
+    /// Ends the run. Calls that are out are aborted, and steps that have no outcome get one.
+    fn end(&mut self, phase: RunPhase, reason: &'static str, message: String) {
+        for step in members(self.unfinished()) {
+            self.abort_call(step);
+            self.give_up(step, phase, reason);
         }
         let run = &mut self.live.run;
         run.phase = phase;
         run.reason = reason.to_owned();
-        run.message = size::cut(&message, size::MAX_MESSAGE_BYTES);
+        run.message = size::cut(&message, size::MAX_MESSAGE_BYTES, usize::MAX);
         run.start_time = run.start_time.or(Some(self.now));
         run.completion_time = Some(self.now);
         self.write = WriteNeed::Now;
@@ -149,9 +150,7 @@ impl<'a> Machine<'a> {
 
     /// What is left to do, and when to look again.
     pub(crate) fn finish(self) -> Advance {
-        let wake = (!self.live.run.phase.is_terminal())
-            .then(|| self.wake())
-            .flatten();
+        let wake = if self.is_over() { None } else { self.wake() };
         Advance {
             effects: self.effects,
             wake,
@@ -160,14 +159,12 @@ impl<'a> Machine<'a> {
     }
 
     fn wake(&self) -> Option<Timestamp> {
-        let steps = self.live.run.steps.iter().zip(&self.live.memory);
-        let times =
-            steps
-                .filter(|(state, _)| !state.phase.is_final())
-                .flat_map(|(state, memory)| {
-                    let deadline = memory.call.as_ref().and_then(|call| call.deadline);
-                    [state.resume_after, memory.redeliver_at, deadline]
-                });
+        let times = members(self.unfinished()).flat_map(|step| {
+            let memory = &self.live.memory[step];
+            let deadline = memory.call.as_ref().and_then(|call| call.deadline);
+            let attempt = self.next_attempt(step).filter(|_| !self.live.stopping);
+            [deadline, self.wait_end(step), attempt]
+        });
         times.flatten().chain(self.run_deadline()).min()
     }
 
@@ -183,36 +180,64 @@ impl<'a> Machine<'a> {
         &self.live.run.steps[step]
     }
 
-    /// Gives access to a step's state; what expressions see is made anew.
+    /// Gives access to a step's state; what expressions see of it is made anew. Its phase, message and results have
+    /// setters of their own.
     fn change(&mut self, step: StepIndex) -> &mut StepState {
-        self.live.views = None;
+        self.live.memory[step].view = None;
         &mut self.live.run.steps[step]
     }
 
-    fn finished(&self) -> StepSet {
-        in_phase(&self.live.run, StepPhase::is_final)
+    /// Sets the message, cut to the room there is.
+    fn set_message(&mut self, step: StepIndex, message: &str) {
+        let message = self.live.cut_message(step, message);
+        self.live.memory[step].size.message(&message);
+        self.change(step).message = message;
     }
 
-    fn calls_out(&self) -> StepSet {
-        let memory = self.live.memory.iter().enumerate();
-        memory
-            .filter(|(_, memory)| memory.call.is_some())
-            .map(|(step, _)| single(step))
-            .fold(0, |set, step| set | step)
+    fn set_results(&mut self, step: StepIndex, results: Vec<StepResult>) {
+        self.live.memory[step].size.results(&results);
+        self.change(step).results = results;
     }
 
-    /// Whether a failure that nothing absorbs has happened: a function of the stored state.
-    fn is_stopping(&self) -> bool {
-        self.stopper().is_some()
+    /// Gives a step its outcome.
+    fn conclude(&mut self, step: StepIndex, phase: StepPhase, at: Timestamp) {
+        let memory = &mut self.live.memory[step];
+        memory.call = None;
+        memory.redeliver_at = None;
+        let state = self.change(step);
+        state.phase = phase;
+        state.completion_time = Some(at);
+        state.resume_after = None;
+        self.live.finished |= single(step);
+        self.live.stopping |=
+            phase == StepPhase::Failed && self.step(step).on_failure == OnFailure::Fail;
     }
 
-    /// The step whose failure stops the run.
-    fn stopper(&self) -> Option<StepIndex> {
-        let steps = self.live.run.steps.iter().zip(&self.flow.steps);
-        let failed = |(state, step): (&StepState, &Step)| {
-            state.phase == StepPhase::Failed && step.on_failure == OnFailure::Fail
-        };
-        steps.into_iter().position(failed)
+    /// Something begins: the run is under way, and its time runs.
+    fn begin(&mut self) {
+        self.show_running();
+        if !std::mem::replace(&mut self.live.begun, true) {
+            self.live.run.start_time = Some(self.now);
+        }
+    }
+
+    /// Shows the run as under way. A run that was stored while it waited for its turn says so until now.
+    fn show_running(&mut self) {
+        let run = &mut self.live.run;
+        if run.phase == RunPhase::Pending {
+            run.phase = RunPhase::Running;
+            run.reason.clear();
+            run.message.clear();
+        }
+        run.start_time = run.start_time.or(Some(self.now));
+    }
+
+    fn is_over(&self) -> bool {
+        self.live.run.phase.is_terminal()
+    }
+
+    fn unfinished(&self) -> StepSet {
+        all(self.flow.steps.len()) & !self.live.finished
     }
 
     fn step_of_call(&self, execution_id: &str) -> Option<StepIndex> {
@@ -222,57 +247,9 @@ impl<'a> Machine<'a> {
             .iter()
             .position(|memory| memory.call.as_ref().is_some_and(matches))
     }
-
-    /// What expressions of a step see.
-    fn scope(&mut self, step: StepIndex) -> Scope {
-        let now = members(self.flow.graph.dependencies[step])
-            .filter_map(|before| self.state(before).completion_time)
-            .max()
-            .unwrap_or(self.spec.created);
-        let configmaps = self.live.memory[step].values.clone().unwrap_or_default();
-        Scope {
-            configmaps,
-            now,
-            ..self.run_scope()
-        }
-    }
-
-    /// What expressions of the run itself see.
-    fn run_scope(&mut self) -> Scope {
-        let trigger = self.spec.trigger.as_ref();
-        let views = self
-            .live
-            .views
-            .get_or_insert_with(|| Arc::new(self.live.run.steps.iter().map(view).collect()));
-        Scope {
-            event: self.spec.event.clone(),
-            trigger_name: trigger
-                .map(|trigger| trigger.name.clone())
-                .unwrap_or_default(),
-            trigger_type: trigger
-                .map(|trigger| trigger.kind.clone())
-                .unwrap_or_default(),
-            run_name: self.spec.name.clone(),
-            run_namespace: self.spec.namespace.clone(),
-            run_uid: self.spec.uid.clone(),
-            params: self.live.params.clone().unwrap_or_default(),
-            steps: views.clone(),
-            configmaps: Default::default(),
-            now: self.spec.created,
-        }
-    }
 }
 
-fn view(state: &StepState) -> (crate::flow::StepName, StepView) {
-    let view = StepView {
-        status: state.phase.as_str().to_owned(),
-        message: state.message.clone(),
-        attempts: state.attempts,
-        results: state
-            .results
-            .iter()
-            .map(|result| (result.name.clone(), result.value.clone()))
-            .collect(),
-    };
-    (state.name.clone(), view)
+/// An instant; at the end of time at the latest.
+fn after(time: Timestamp, duration: Duration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }

@@ -11,7 +11,7 @@ use super::input::{ReadAnswer, RunKey, WriteAnswer};
 use super::output::{Output, WriteReason};
 use super::pipeline::{Ask, Pipeline, Verdict};
 use super::{Config, RunId, last};
-use crate::advance::{LiveRun, WriteNeed, advance, must_be_stored};
+use crate::advance::{LiveRun, WriteNeed, advance};
 use crate::effect::{Call, Effect};
 use crate::flow::Flow;
 use crate::graph::StepSet;
@@ -160,7 +160,10 @@ impl Live {
         for effect in step.effects {
             match effect {
                 Effect::Call(call) => {
-                    let needs = must_be_stored(&flow, call.step);
+                    let needs = match &self.state {
+                        State::Flow { live, .. } => live.must_be_stored(&flow, call.step),
+                        State::Ended(_) => 0,
+                    };
                     self.hold_or_enqueue(call, needs, names, context);
                 }
                 Effect::Read { step, references } => context.out.push(Output::ReadReferences {

@@ -29,8 +29,8 @@ pub struct Scope {
     pub run_uid: String,
     /// Resolved parameters.
     pub params: Arc<BTreeMap<String, String>>,
-    /// Every step of the Flow.
-    pub steps: Arc<BTreeMap<StepName, StepView>>,
+    /// Every step that the expressions refer to.
+    pub steps: Arc<BTreeMap<StepName, Arc<StepView>>>,
     /// ConfigMap keys that were read for this step.
     pub configmaps: BTreeMap<KeyRef, String>,
     /// What `now()` gives: deterministic, see the engine's durability rules.
@@ -57,6 +57,7 @@ impl Scope {
             self.steps
                 .iter()
                 .find(|(name, _)| matches(name.as_str(), written))
+                .map(|(name, view)| (name, &**view))
         };
         named(|name, written| name == written).or_else(|| named(same_but_hyphens))
     }

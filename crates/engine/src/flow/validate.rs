@@ -7,6 +7,7 @@ use super::{
     Action, ActionDraft, Flow, FlowDraft, HttpAction, ImplicitResult, MAX_STEPS, Problem, Step,
     StepDraft, StepIndex, StepName,
 };
+use crate::expression::scope::same_but_hyphens;
 use crate::expression::{Condition, ParseError, Reference, ResultMapping, Target, Template};
 use crate::graph::{Graph, StepSet, single};
 
@@ -35,31 +36,25 @@ pub(super) fn validate(draft: FlowDraft) -> Result<Flow, Vec<Problem>> {
     } else {
         None
     };
+    let implicit = implicit_results(&parsed, &draft);
+    checker.result_counts(&implicit, &draft);
     let Checker {
         problems, warnings, ..
     } = checker;
     let (Some(graph), true) = (graph, problems.is_empty()) else {
         return Err(problems);
     };
-    let implicit = implicit_results(&parsed, draft.steps.len());
     let steps = draft.steps.iter().zip(parsed).zip(implicit);
     Ok(Flow {
         timeout: draft.timeout,
         steps: steps
             .filter_map(|((step, parsed), implicit)| {
-                let action = parsed.action?;
-                let shadows = |result: &ImplicitResult| {
-                    matches!(&action, Action::Http(http) if http.result_mappings.iter().any(|(name, _)| name == result.name()))
-                };
                 Some(Step {
                     name: parsed.name?,
                     when: parsed.when,
-                    implicit_results: match action {
-                        Action::Http(_) => implicit.into_iter().filter(|result| !shadows(result)).collect(),
-                        Action::Transform(_) | Action::Wait(_) => Vec::new(),
-                    },
+                    implicit_results: implicit,
                     configmaps: parsed.configmaps,
-                    action,
+                    action: parsed.action?,
                     retry: step.retry,
                     timeout: step.timeout,
                     on_failure: step.on_failure.unwrap_or(draft.failure_policy),
@@ -216,6 +211,30 @@ impl Checker {
         }
     }
 
+    /// Counts the results of each step, those included that nobody declares.
+    fn result_counts(&mut self, implicit: &[Vec<ImplicitResult>], draft: &FlowDraft) {
+        for (index, (step, implicit)) in draft.steps.iter().zip(implicit).enumerate() {
+            let at = format!("spec.steps[{index}].action");
+            let path = match step.action {
+                ActionDraft::Http { .. } => format!("{at}.http.resultMappings"),
+                ActionDraft::Transform { .. } => format!("{at}.transform.mappings"),
+                ActionDraft::Wait { .. } => continue,
+            };
+            let count = mapped_names(step).count() + implicit.len();
+            if count > MAX_RESULTS {
+                let names: Vec<_> = implicit.iter().map(|result| result.name()).collect();
+                let with = match names.as_slice() {
+                    [] => String::new(),
+                    names => format!(" with {}, which expressions refer to", names.join(", ")),
+                };
+                self.problem(
+                    path,
+                    format!("has {count} results{with}; the most for a step is {MAX_RESULTS}"),
+                );
+            }
+        }
+    }
+
     fn graph(
         &mut self,
         run_after: Vec<StepSet>,
@@ -224,18 +243,20 @@ impl Checker {
     ) -> Option<Graph> {
         match Graph::new(run_after, inferred) {
             Ok(graph) => Some(graph),
-            Err(cycle) => {
-                let names: Vec<_> = cycle
-                    .iter()
-                    .map(|step| draft.steps[*step].name.as_str())
-                    .collect();
-                self.problem(
-                    format!("spec.steps[{}]", cycle.first().copied().unwrap_or_default()),
-                    format!(
-                        "steps wait for each other in a circle: {}",
-                        names.join(" -> ")
-                    ),
-                );
+            Err(cycles) => {
+                for cycle in cycles {
+                    let names: Vec<_> = cycle
+                        .iter()
+                        .map(|step| draft.steps[*step].name.as_str())
+                        .collect();
+                    self.problem(
+                        format!("spec.steps[{}]", cycle.first().copied().unwrap_or_default()),
+                        format!(
+                            "steps wait for each other in a circle: {}",
+                            names.join(" -> ")
+                        ),
+                    );
+                }
                 None
             }
         }
@@ -264,15 +285,6 @@ impl Reader<'_> {
                 result_mappings,
             } => {
                 let at = format!("{at}.http");
-                if result_mappings.len() > MAX_RESULTS {
-                    self.checker.problem(
-                        format!("{at}.resultMappings"),
-                        format!(
-                            "has {} results, the most for a step is {MAX_RESULTS}",
-                            result_mappings.len()
-                        ),
-                    );
-                }
                 let url_template = self.template(&format!("{at}.url"), url, Target::Url);
                 let headers: Vec<_> = headers
                     .iter()
@@ -306,25 +318,11 @@ impl Reader<'_> {
             }
             ActionDraft::Transform { mappings } => {
                 let at = format!("{at}.transform.mappings");
-                if mappings.len() > MAX_RESULTS {
-                    self.checker.problem(
-                        &*at,
-                        format!(
-                            "has {} results, the most for a step is {MAX_RESULTS}",
-                            mappings.len()
-                        ),
-                    );
-                }
                 let mappings: Vec<_> = mappings
                     .iter()
                     .map(|(name, text)| {
                         let path = format!("{at}[{name}]");
                         let template = self.template(&path, text, Target::Text)?;
-                        self.without_secrets(
-                            &path,
-                            template.references(),
-                            "a transform's result is stored",
-                        );
                         self.configmaps_of(template.references());
                         Some((name.clone(), template))
                     })
@@ -334,7 +332,7 @@ impl Reader<'_> {
                 ))
             }
             ActionDraft::Wait { duration } => {
-                if *duration >= self.flow.timeout {
+                if *duration > self.flow.timeout {
                     self.checker.problem(
                         format!("{at}.wait.duration"),
                         format!(
@@ -342,6 +340,16 @@ impl Reader<'_> {
                             duration, self.flow.timeout
                         ),
                     );
+                }
+                if let Some(timeout) = self.flow.steps[self.step].timeout
+                    && *duration > timeout
+                {
+                    self.checker.warnings.push(Problem {
+                        path: format!("{at}.wait.duration"),
+                        message: format!(
+                            "a wait of {duration:?} fails after the step's timeout of {timeout:?}"
+                        ),
+                    });
                 }
                 Some(Action::Wait(*duration))
             }
@@ -389,6 +397,16 @@ impl Reader<'_> {
                     }
                     Some(other) => {
                         self.inferred |= single(other);
+                        if let Some(result) = field.strip_prefix("results.")
+                            && !has_result(&self.flow.steps[other], result)
+                        {
+                            self.checker.warnings.push(Problem {
+                                path: path.to_owned(),
+                                message: format!(
+                                    "refers to steps.{step}.results.{result}, and that step has no such result: it is always empty, and in CEL an error"
+                                ),
+                            });
+                        }
                         self.wants.extend(
                             ImplicitResult::named_by(field)
                                 .into_iter()
@@ -413,20 +431,6 @@ impl Reader<'_> {
         }
     }
 
-    fn without_secrets(&mut self, path: &str, references: &[Reference], why: &str) {
-        for reference in references {
-            if let Reference::Secret(key) = reference {
-                self.checker.problem(
-                    path,
-                    format!(
-                        "refers to secrets.{}.{}: {why}, and a Secret may not be",
-                        key.name, key.key
-                    ),
-                );
-            }
-        }
-    }
-
     fn configmaps_of(&mut self, references: &[Reference]) {
         for reference in references {
             if let Reference::ConfigMap(key) = reference {
@@ -436,19 +440,48 @@ impl Reader<'_> {
     }
 }
 
-/// Per step, the implicit results that something refers to, in a fixed order.
-fn implicit_results(parsed: &[ParsedStep], count: usize) -> Vec<Vec<ImplicitResult>> {
+/// Per step, the implicit results that something refers to and no mapping shadows, in a fixed order.
+fn implicit_results(parsed: &[ParsedStep], draft: &FlowDraft) -> Vec<Vec<ImplicitResult>> {
     let wanted = |step, result| {
         parsed
             .iter()
             .any(|other| other.wants.contains(&(step, result)))
     };
-    (0..count)
-        .map(|step| {
+    let has_it = |step: &StepDraft, result: ImplicitResult| {
+        matches!(step.action, ActionDraft::Http { .. })
+            && !mapped_names(step).any(|name| name == result.name())
+    };
+    let steps = draft.steps.iter().take(MAX_STEPS).enumerate();
+    steps
+        .map(|(index, step)| {
             ImplicitResult::ALL
                 .into_iter()
-                .filter(|result| wanted(step, *result))
+                .filter(|result| has_it(step, *result) && wanted(index, *result))
                 .collect()
         })
         .collect()
+}
+
+/// The results that a step declares.
+fn mapped_names(step: &StepDraft) -> impl Iterator<Item = &str> {
+    let mappings: &[_] = match &step.action {
+        ActionDraft::Http {
+            result_mappings, ..
+        } => result_mappings,
+        ActionDraft::Transform { mappings } => mappings,
+        ActionDraft::Wait { .. } => &[],
+    };
+    mappings.iter().map(|(name, _)| name.as_str())
+}
+
+/// Whether `results.<path>` of a step can ever be there.
+fn has_result(step: &StepDraft, path: &str) -> bool {
+    // In CEL something may be selected from the result.
+    let first = path.split('.').next().unwrap_or(path);
+    let is_it = |name: &str| same_but_hyphens(name, path) || same_but_hyphens(name, first);
+    let implicit = matches!(step.action, ActionDraft::Http { .. })
+        && ImplicitResult::ALL
+            .iter()
+            .any(|result| is_it(result.name()));
+    implicit || mapped_names(step).any(is_it)
 }

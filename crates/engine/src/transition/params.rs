@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use crate::event::Body;
+use crate::expression::value::text_of;
 use crate::expression::{Reference, Target, Template};
 use crate::flow::Param;
 use crate::run::{RunPhase, reason};
@@ -34,7 +35,7 @@ impl Machine<'_> {
         true
     }
 
-    fn value(&mut self, param: &Param, body: &Body) -> Result<String, (&'static str, String)> {
+    fn value(&self, param: &Param, body: &Body) -> Result<String, (&'static str, String)> {
         if let Some(given) = self.spec.params.get(&param.name) {
             // What an event brought is literal; what a person wrote is a template.
             return if self.spec.trigger.is_some() {
@@ -43,8 +44,11 @@ impl Machine<'_> {
                 self.expand(given)
             };
         }
-        if body.get(&param.name).is_some() {
-            return self.expand(&format!("$(trigger.body.{})", param.name));
+        let fields = body.fields().and_then(|fields| fields.as_object());
+        if let Some(field) = fields.and_then(|fields| fields.get(&param.name))
+            && !field.is_null()
+        {
+            return Ok(text_of(field).into_owned());
         }
         match &param.default {
             Some(default) => Ok(default.clone()),
@@ -57,7 +61,7 @@ impl Machine<'_> {
         }
     }
 
-    fn expand(&mut self, text: &str) -> Result<String, (&'static str, String)> {
+    fn expand(&self, text: &str) -> Result<String, (&'static str, String)> {
         let template = Template::parse(text, Target::Text)
             .map_err(|error| (reason::EVAL_ERROR, error.message))?;
         if template

@@ -1,7 +1,8 @@
 //! What a run may hold, so that its status always fits the store.
 
+use crate::advance::LiveRun;
 use crate::flow::{MAX_RESULTS, StepIndex};
-use crate::run::{Run, StepResult, StepState};
+use crate::run::{StepResult, StepState};
 
 /// One result, in bytes of its text.
 pub(crate) const MAX_RESULT_BYTES: usize = 64 * 1024;
@@ -10,100 +11,123 @@ pub(crate) const MAX_RESULTS_BYTES: usize = 256 * 1024;
 /// The status, in bytes of its JSON.
 pub(crate) const MAX_STATUS_BYTES: usize = 384 * 1024;
 /// One message, in bytes of its text.
-pub(super) const MAX_MESSAGE_BYTES: usize = 1024;
-/// Kept free so that the last write fits.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1024;
+/// Kept free so that the last write fits: the run's own message, twice, and what is not the steps'.
 const RESERVE: usize = 16 * 1024;
-/// What a step takes at most beside its results, once its message is cut short.
-const STEP_OVERHEAD: usize = 640;
-/// A message when room is short.
-const SHORT_MESSAGE_BYTES: usize = 48;
+/// What a step takes at most beside its results and its message: the longest name, times, reason and execution id.
+pub(crate) const STEP_BYTES: usize = 512;
+/// What a message may always take, in bytes of its JSON.
+const SHORT_MESSAGE_BYTES: usize = 128;
 
-/// Whether a step's results fit.
-///
-/// # Errors
-/// A sentence that names what is too large, its size and the limit.
-pub(super) fn fits(run: &Run, step: StepIndex, results: &[StepResult]) -> Result<(), String> {
-    if results.len() > MAX_RESULTS {
-        return Err(format!(
-            "the step has {} results, the limit is {MAX_RESULTS}",
-            results.len()
-        ));
-    }
-    if let Some(result) = results
-        .iter()
-        .find(|result| result.value.len() > MAX_RESULT_BYTES)
-    {
-        return Err(format!(
-            "result {} has {} bytes, the limit is {MAX_RESULT_BYTES}",
-            result.name,
-            result.value.len()
-        ));
-    }
-    let largest = || {
-        results
-            .iter()
-            .max_by_key(|result| result.value.len())
-            .map(|result| result.name.as_str())
-            .unwrap_or_default()
-    };
-    let others = run
-        .steps
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != step)
-        .flat_map(|(_, state)| &state.results);
-    let text: usize = others
-        .clone()
-        .chain(results)
-        .map(|result| result.value.len())
-        .sum();
-    if text > MAX_RESULTS_BYTES {
-        return Err(format!(
-            "with result {} all results of the run have {text} bytes, the limit is {MAX_RESULTS_BYTES}",
-            largest()
-        ));
-    }
-    let json: usize = others.chain(results).map(result_bytes).sum();
-    let status = json + run.steps.len() * STEP_OVERHEAD + RESERVE;
-    if status > MAX_STATUS_BYTES {
-        return Err(format!(
-            "with result {} the run's status has {status} bytes, the limit is {MAX_STATUS_BYTES}",
-            largest()
-        ));
-    }
-    Ok(())
+/// What the changing parts of a step take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StepSize {
+    /// Its results, in bytes of their text.
+    text: usize,
+    /// Its results, in bytes of their JSON.
+    results: usize,
+    /// Its message, in bytes of its JSON.
+    message: usize,
 }
 
-/// How long a step's message may be.
-pub(super) fn message_room(run: &Run, step: StepIndex) -> usize {
-    let others = run
-        .steps
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != step);
-    let used: usize = others
-        .map(|(_, state)| step_bytes(state).max(STEP_OVERHEAD))
-        .sum();
-    // JSON may need six bytes for one.
-    let free = MAX_STATUS_BYTES.saturating_sub(RESERVE + STEP_OVERHEAD + used);
-    (free / 6).clamp(SHORT_MESSAGE_BYTES, MAX_MESSAGE_BYTES)
+impl StepSize {
+    pub(crate) fn of(state: &StepState) -> Self {
+        let mut size = Self::default();
+        size.message(&state.message);
+        size.results(&state.results);
+        size
+    }
+
+    /// Takes in a new message.
+    pub(super) fn message(&mut self, message: &str) {
+        self.message = json_bytes(message);
+    }
+
+    /// Takes in new results.
+    pub(super) fn results(&mut self, results: &[StepResult]) {
+        self.text = results.iter().map(|result| result.value.len()).sum();
+        self.results = results.iter().map(result_bytes).sum();
+    }
+
+    /// What the step takes in the status; room for a short message is kept in every step.
+    fn status(&self) -> usize {
+        STEP_BYTES + self.results + self.message.max(SHORT_MESSAGE_BYTES)
+    }
 }
 
-/// The beginning of a text, with `...` when it is cut.
-pub(super) fn cut(text: &str, room: usize) -> String {
-    if text.len() <= room {
-        return text.to_owned();
+impl LiveRun {
+    /// Whether a step's results fit.
+    ///
+    /// # Errors
+    /// A sentence that names what is too large, its size and the limit.
+    pub(super) fn fits(&self, step: StepIndex, results: &[StepResult]) -> Result<(), String> {
+        if results.len() > MAX_RESULTS {
+            return Err(format!(
+                "the step has {} results, the limit is {MAX_RESULTS}",
+                results.len()
+            ));
+        }
+        let largest = results.iter().max_by_key(|result| result.value.len());
+        let Some(StepResult { name, value }) = largest else {
+            return Ok(());
+        };
+        if value.len() > MAX_RESULT_BYTES {
+            return Err(format!(
+                "result {name} has {} bytes, the limit is {MAX_RESULT_BYTES}",
+                value.len()
+            ));
+        }
+        let mut size = StepSize::default();
+        size.results(results);
+        let text = size.text + self.others(step).map(|other| other.text).sum::<usize>();
+        if text > MAX_RESULTS_BYTES {
+            return Err(format!(
+                "with result {name} of {} bytes all results of the run have {text} bytes, the limit is {MAX_RESULTS_BYTES}",
+                value.len()
+            ));
+        }
+        let status =
+            RESERVE + size.status() + self.others(step).map(StepSize::status).sum::<usize>();
+        if status > MAX_STATUS_BYTES {
+            return Err(format!(
+                "with result {name} of {} bytes the run's status would have {status} bytes, the limit is {MAX_STATUS_BYTES}",
+                value.len()
+            ));
+        }
+        Ok(())
     }
-    let mut end = room.saturating_sub(3);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+
+    /// A step's message as far as there is room for it.
+    pub(super) fn cut_message(&self, step: StepIndex, message: &str) -> String {
+        let results = self.memory[step].size.results;
+        let others: usize = self.others(step).map(StepSize::status).sum();
+        let free = MAX_STATUS_BYTES.saturating_sub(RESERVE + STEP_BYTES + results + others);
+        cut(message, MAX_MESSAGE_BYTES, free.max(SHORT_MESSAGE_BYTES))
     }
-    format!("{}...", &text[..end])
+
+    fn others(&self, step: StepIndex) -> impl Iterator<Item = &StepSize> {
+        let steps = self.memory.iter().enumerate();
+        steps
+            .filter(move |(index, _)| *index != step)
+            .map(|(_, memory)| &memory.size)
+    }
 }
 
-fn step_bytes(state: &StepState) -> usize {
-    let fixed = STEP_OVERHEAD - 6 * SHORT_MESSAGE_BYTES;
-    fixed + json_bytes(&state.message) + state.results.iter().map(result_bytes).sum::<usize>()
+/// The beginning of a text, with `...` when it is cut: within `most` bytes, and `most_json` as JSON writes it.
+pub(super) fn cut(text: &str, most: usize, most_json: usize) -> String {
+    const MARK: &str = "...";
+    let (mut fits, mut json) = (0, 0);
+    for (at, c) in text.char_indices() {
+        json += json_bytes(&text[at..at + c.len_utf8()]);
+        let end = at + c.len_utf8();
+        if end > most || json > most_json {
+            return format!("{}{MARK}", &text[..fits]);
+        }
+        if end + MARK.len() <= most && json + MARK.len() <= most_json {
+            fits = end;
+        }
+    }
+    text.to_owned()
 }
 
 fn result_bytes(result: &StepResult) -> usize {

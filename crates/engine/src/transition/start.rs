@@ -1,80 +1,84 @@
 //! A step starts, or its call is handed out once more.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::Machine;
-use crate::advance::{CallMemory, WriteNeed};
+use super::{Machine, after};
+use crate::advance::CallMemory;
 use crate::effect::{Call, Effect, KeyRef, References};
-use crate::expression::Reference;
+use crate::expression::{Reference, Scope, Template};
 use crate::flow::{Action, HttpAction, StepIndex};
-use crate::run::{RunPhase, StepPhase, StepResult, reason};
+use crate::run::{StepPhase, StepResult, reason};
 
 impl Machine<'_> {
     /// Starts a step whose dependencies are finished: skips it, or does what its action says.
     pub(super) fn start(&mut self, index: StepIndex) {
-        if self.skipped_by_dependencies(index) {
+        if self.skipped_by_dependencies(index) || self.awaits_values(index) {
             return;
         }
         let step = self.step(index);
-        if !step.configmaps.configmaps.is_empty() && self.live.memory[index].values.is_none() {
-            if !std::mem::replace(&mut self.live.memory[index].reading, true) {
-                self.effects.push(Effect::Read {
-                    step: index,
-                    references: step.configmaps.clone(),
-                });
-            }
-            return;
-        }
         let scope = self.scope(index);
         for condition in &step.when {
             match condition.evaluate(&scope) {
                 Ok(true) => {}
-                Ok(false) => {
-                    return self.skip(
-                        index,
-                        reason::CONDITION_FALSE,
-                        &format!("{} is false", condition.source()),
-                    );
-                }
+                Ok(false) => return self.skip(index, condition.source()),
                 Err(error) => return self.fail(index, error.reason, &format!("when: {error}")),
             }
         }
-        self.live.run.phase = RunPhase::Running;
-        self.live.run.start_time = self.live.run.start_time.or(Some(self.now));
-        let now = self.now;
         match &step.action {
             Action::Http(_) => {
+                self.show_running();
+                let now = self.now;
                 let state = self.change(index);
                 state.phase = StepPhase::Running;
                 state.start_time = Some(now);
                 state.attempts = 1;
                 self.call(index);
             }
-            Action::Transform(mappings) => {
-                self.change(index).start_time = Some(now);
-                let results: Result<Vec<_>, _> = mappings
-                    .iter()
-                    .map(|(name, template)| {
-                        let value = template
-                            .render_text(&scope)
-                            .map_err(|error| (name, error))?;
-                        Ok(StepResult {
-                            name: name.clone(),
-                            value,
-                        })
-                    })
-                    .collect();
-                match results {
-                    Ok(results) => self.succeed(index, results, WriteNeed::None),
-                    Err((name, error)) => {
-                        self.fail(index, error.reason, &format!("mapping {name}: {error}"))
-                    }
-                }
-            }
+            Action::Transform(mappings) => self.transform(index, mappings, &scope),
             Action::Wait(duration) => self.begin_wait(index, *duration),
+        }
+    }
+
+    /// Asks for the ConfigMaps that a step's conditions and transform need; whether it has to wait for them.
+    fn awaits_values(&mut self, index: StepIndex) -> bool {
+        let step = self.step(index);
+        let memory = &mut self.live.memory[index];
+        if step.configmaps.configmaps.is_empty() || memory.values.is_some() {
+            return false;
+        }
+        if !std::mem::replace(&mut memory.reading, true) {
+            self.effects.push(Effect::Read {
+                step: index,
+                references: step.configmaps.clone(),
+            });
+            self.begin();
+        }
+        true
+    }
+
+    fn transform(&mut self, index: StepIndex, mappings: &[(String, Template)], scope: &Scope) {
+        self.begin();
+        let now = self.now;
+        let state = self.change(index);
+        state.start_time = Some(now);
+        state.attempts = 1;
+        let results: Result<Vec<_>, _> = mappings
+            .iter()
+            .map(|(name, template)| match template.render_text(scope) {
+                Ok(value) => Ok(StepResult {
+                    name: name.clone(),
+                    value,
+                }),
+                Err(error) => Err((name, error)),
+            })
+            .collect();
+        match results {
+            Ok(results) => self.succeed(index, results),
+            Err((name, error)) => {
+                self.fail(index, error.reason, &format!("mapping {name}: {error}"));
+            }
         }
     }
 
@@ -98,34 +102,8 @@ impl Machine<'_> {
         }
     }
 
-    /// A running step without a call: after a backoff the next attempt starts; after a delivery that failed, or a crash,
-    /// the same attempt is handed out again.
-    pub(super) fn resume_call(&mut self, step: StepIndex) {
-        if self.live.memory[step].call.is_some() {
-            return;
-        }
-        if let Some(resume_after) = self.state(step).resume_after {
-            if resume_after > self.now {
-                return;
-            }
-            let state = self.change(step);
-            state.resume_after = None;
-            state.attempts += 1;
-            state.reason.clear();
-            state.message.clear();
-            self.live.memory[step].attempt_begin = None;
-            self.live.memory[step].undelivered = 0;
-        }
-        if self.live.memory[step]
-            .redeliver_at
-            .is_none_or(|at| at <= self.now)
-        {
-            self.call(step);
-        }
-    }
-
     /// Hands a call out.
-    fn call(&mut self, index: StepIndex) {
+    pub(super) fn call(&mut self, index: StepIndex) {
         let step = self.step(index);
         let Action::Http(action) = &step.action else {
             return;
@@ -134,7 +112,7 @@ impl Machine<'_> {
         let execution_id = self.execution_id(index);
         let memory = &mut self.live.memory[index];
         memory.redeliver_at = None;
-        memory.attempt_begin = memory.attempt_begin.or(Some(self.now));
+        memory.unsent = true;
         memory.call = Some(CallMemory {
             execution_id: execution_id.clone(),
             deadline: None,
@@ -153,6 +131,23 @@ impl Machine<'_> {
         })));
     }
 
+    /// The call has left: its time runs, and what people see as the start of a first attempt is this instant.
+    pub(super) fn call_left(&mut self, step: StepIndex) {
+        self.begin();
+        let (now, timeout) = (self.now, self.call_timeout(step));
+        let memory = &mut self.live.memory[step];
+        memory.unsent = false;
+        let is_first = memory.attempt_begin.is_none();
+        memory.attempt_begin.get_or_insert(now);
+        if let Some(call) = &mut memory.call {
+            call.deadline.get_or_insert_with(|| after(now, timeout));
+        }
+        let state = self.change(step);
+        if is_first && state.attempts == 1 {
+            state.start_time = Some(now);
+        }
+    }
+
     /// Unique to this incarnation, run and hand-out.
     fn execution_id(&self, step: StepIndex) -> String {
         let digest = Sha256::digest(format!("{}/{}", self.spec.uid, self.step(step).name));
@@ -160,18 +155,8 @@ impl Machine<'_> {
             "{}-{}-{}",
             self.live.incarnation,
             self.live.dispatches,
-            hex::encode(&digest[..5])
+            hex::encode(&digest[..8])
         )
-    }
-
-    /// The smaller of the step's timeout and the call's own.
-    pub(super) fn call_timeout(&self, index: StepIndex) -> Duration {
-        let step = self.step(index);
-        let own = match &step.action {
-            Action::Http(action) => action.timeout,
-            Action::Transform(_) | Action::Wait(_) => Duration::MAX,
-        };
-        step.timeout.map_or(own, |timeout| timeout.min(own))
     }
 }
 

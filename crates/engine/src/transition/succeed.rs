@@ -1,6 +1,6 @@
 //! A step succeeds, with its results.
 
-use super::{Machine, size};
+use super::{Failed, Machine};
 use crate::advance::WriteNeed;
 use crate::expression::EvalError;
 use crate::expression::jsonpath::ParsedBody;
@@ -13,36 +13,46 @@ impl Machine<'_> {
     /// The target answered: 2xx is success, anything else a failed attempt.
     pub(super) fn response(&mut self, step: StepIndex, response: &Response) {
         if !(200..300).contains(&response.status) {
-            let asked = retry::retry_after(&response.headers);
-            self.keep_implicit_results(step, response);
-            return self.attempt_failed(
-                step,
-                reason::HTTP_STATUS,
-                &format!("the target answered HTTP {}", response.status),
-                asked,
-            );
+            let message = format!("the target answered HTTP {}", response.status);
+            let failed = Failed {
+                retry_after: retry::retry_after(&response.headers, self.now),
+                results: self.implicit(step, response),
+                ..Failed::new(reason::HTTP_STATUS, &message)
+            };
+            return self.attempt_failed(step, failed);
         }
+        self.begin();
+        self.live.memory[step].unsent = false;
         match self.results(step, response) {
-            Ok(results) => self.succeed(step, results, WriteNeed::Soon),
+            Ok(results) => self.succeed(step, results),
             Err((name, error)) => self.fail(step, error.reason, &format!("result {name}: {error}")),
         }
     }
 
     /// Stores the results, unless they are too large.
-    pub(super) fn succeed(&mut self, step: StepIndex, results: Vec<StepResult>, write: WriteNeed) {
-        if let Err(message) = size::fits(&self.live.run, step, &results) {
-            self.change(step).results.clear();
+    pub(super) fn succeed(&mut self, step: StepIndex, results: Vec<StepResult>) {
+        if let Err(message) = self.live.fits(step, &results) {
             return self.fail(step, reason::RESULT_TOO_LARGE, &message);
         }
-        let now = self.now;
-        let state = self.change(step);
-        state.phase = StepPhase::Succeeded;
-        state.completion_time = Some(now);
-        state.results = results;
-        state.message.clear();
-        state.reason.clear();
-        state.resume_after = None;
-        self.need(write);
+        self.conclude(step, StepPhase::Succeeded, self.now);
+        self.set_results(step, results);
+        self.set_message(step, "");
+        self.change(step).reason.clear();
+        if !self.live.is_recomputable(self.flow, step) {
+            self.need(WriteNeed::Soon);
+        }
+    }
+
+    /// What a call that failed for good answered is there for those who ask, as far as it fits.
+    pub(super) fn keep_results(&mut self, step: StepIndex, results: Vec<StepResult>) {
+        let mut kept = Vec::new();
+        for result in results {
+            kept.push(result);
+            if self.live.fits(step, &kept).is_err() {
+                kept.pop();
+            }
+        }
+        self.set_results(step, kept);
     }
 
     fn results(
@@ -81,13 +91,5 @@ impl Machine<'_> {
                 value: value(result),
             })
             .collect()
-    }
-
-    /// What a failed call answered is there for those who ask, as far as it fits.
-    fn keep_implicit_results(&mut self, step: StepIndex, response: &Response) {
-        let results = self.implicit(step, response);
-        if !results.is_empty() && size::fits(&self.live.run, step, &results).is_ok() {
-            self.change(step).results = results;
-        }
     }
 }

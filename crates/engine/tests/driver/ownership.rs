@@ -212,7 +212,7 @@ fn restart_repeats_only_what_was_not_stored() {
         .iter()
         .filter(|call| call.step == "flight")
         .collect();
-    assert_eq!((flight[0].attempt, flight[1].attempt), (1, 1));
+    assert_eq!((flight[0].attempt, flight[1].attempt), (1, 2));
     assert_ne!(flight[0].execution_id, flight[1].execution_id);
 }
 

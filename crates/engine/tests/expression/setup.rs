@@ -54,7 +54,7 @@ pub(crate) fn scope() -> Scope {
         run_namespace: "shop".to_owned(),
         run_uid: "uid-1".to_owned(),
         params: Arc::new(params(&[("p", "a/b c"), ("a-b", "hyphen")])),
-        steps: Arc::new([(StepName::parse("charge-card").unwrap(), step)].into()),
+        steps: Arc::new([(StepName::parse("charge-card").unwrap(), Arc::new(step))].into()),
         now: "2026-01-02T03:04:05Z".parse().unwrap(),
         ..Scope::default()
     }

@@ -233,7 +233,7 @@ fn steps_and_results_may_be_written_with_underscores() {
     let flow = [("charge-card", step)];
     let scope = Scope {
         steps: Arc::new(BTreeMap::from(flow.map(|(name, view)| {
-            (crate::flow::StepName::parse(name).unwrap(), view)
+            (crate::flow::StepName::parse(name).unwrap(), Arc::new(view))
         }))),
         ..Scope::default()
     };

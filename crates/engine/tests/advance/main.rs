@@ -1,0 +1,18 @@
+//! What a run means, in virtual time.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are not test functions
+
+mod cancellation;
+#[expect(dead_code, reason = "shared with the tests of flow")]
+mod draft;
+mod durability;
+mod failures;
+mod order;
+mod parameters;
+mod properties;
+mod results;
+mod retries;
+mod sizes;
+mod timeouts;
+mod waits;
+mod world;
