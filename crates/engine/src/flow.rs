@@ -10,10 +10,11 @@ use crate::retry::RetryPolicy;
 
 mod validate;
 
-pub use validate::MAX_RESULTS;
-
 /// The most steps a Flow may have.
 pub const MAX_STEPS: usize = 128;
+
+/// The most results a step may have, those included that it has without declaring them and something refers to.
+pub const MAX_RESULTS: usize = 64;
 
 /// A step's name: `^[a-z][a-z0-9-]*$`, at most 63 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

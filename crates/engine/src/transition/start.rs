@@ -93,7 +93,7 @@ impl Machine<'_> {
             .memory
             .get(step)
             .is_some_and(|memory| memory.reading && memory.values.is_none());
-        if !waits || self.state(step).phase != StepPhase::Pending {
+        if !waits || self.live.stopping || self.state(step).phase != StepPhase::Pending {
             return;
         }
         match result {

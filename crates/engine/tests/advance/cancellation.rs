@@ -88,3 +88,19 @@ fn cancel_after_a_crash_fails_what_was_in_flight() {
         b Skipped NotReached",
     );
 }
+
+#[test]
+fn a_call_that_could_not_be_delivered_was_not_reached() {
+    let mut world = World::new(flow([http("a")]));
+    world.play([
+        (0.0, What::Nothing),
+        crate::world::not_delivered(1.0, "a"),
+        (1.05, What::Cancel),
+    ]);
+    world.assert(
+        "0s call a#1
+        1.05s Cancelled Cancelled: cancelled by the annotation kubezap.io/cancel
+        a Skipped NotReached",
+    );
+    assert_eq!(world.step("a").attempts, 0);
+}

@@ -1,12 +1,13 @@
 //! What a failed step does to the run.
 
 use kubezap_engine::flow::{FlowDraft, OnFailure};
+use kubezap_engine::observation::Observation;
 
 use crate::draft::{Words, fixed, flow, http, transform, wait};
-use crate::world::{answer, check, no_answer};
+use crate::world::{What, World, answer, check, no_answer, response};
 
 #[test]
-fn a_failure_with_fail_stops_the_run() {
+fn compatibility_what_a_failed_run_never_started_is_skipped_as_not_reached() {
     check(
         flow([http("a"), http("b").after(&["a"])]),
         [answer(1.0, "a", 404, "")],
@@ -189,10 +190,6 @@ fn only_2xx_is_success() {
 
 #[test]
 fn a_call_that_waits_for_the_store_or_its_turn_does_not_leave_a_stopping_run() {
-    use kubezap_engine::observation::Observation;
-
-    use crate::world::{World, response};
-
     let mut world = World::new(flow([
         http("a"),
         http("b"),
@@ -244,5 +241,31 @@ fn a_call_that_waits_for_the_store_or_its_turn_does_not_leave_a_stopping_run() {
     assert_eq!(
         (world.step("d").attempts, world.step("d").start_time),
         (0, None)
+    );
+}
+
+#[test]
+fn a_stopping_run_takes_in_nothing_that_was_read_for_a_step_that_will_not_start() {
+    let mut world = World::new(flow([
+        http("a"),
+        http("b"),
+        transform("c", &[("x", "$(configmaps.c.k)")]),
+    ]));
+    world.play([
+        answer(1.0, "a", 500, ""),
+        (
+            2.0,
+            What::Read("c", Err("configmap c does not exist".to_owned())),
+        ),
+        answer(3.0, "b", 200, ""),
+    ]);
+    world.assert(
+        "0s call a#1
+        0s call b#1
+        0s read for c
+        3s Failed StepFailed: step a failed: the target answered HTTP 500
+        a Failed HTTPStatus: the target answered HTTP 500
+        b Succeeded
+        c Skipped NotReached",
     );
 }

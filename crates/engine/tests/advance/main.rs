@@ -1,4 +1,5 @@
-//! What a run means, in virtual time.
+//! What a run means, in virtual time. Tests named `compatibility_*` state a line of what existing
+//! manifests rely on.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are not test functions
 

@@ -1,6 +1,7 @@
 //! Which step starts when, and which is skipped.
 
 use kubezap_engine::flow::OnFailure;
+use kubezap_engine::observation::Observation;
 use kubezap_engine::run::{RunPhase, StepPhase};
 
 use crate::draft::{Words, flow, http, transform, wait};
@@ -26,7 +27,7 @@ fn a_chain_runs_one_step_after_the_other() {
 }
 
 #[test]
-fn steps_without_run_after_run_in_parallel() {
+fn compatibility_steps_without_run_after_run_in_parallel() {
     check(
         flow([http("a"), http("b"), http("c").after(&["a", "b"])]),
         [answer(1.0, "b", 200, ""), answer(2.0, "a", 200, "")],
@@ -101,7 +102,7 @@ fn when_any_condition_is_false_the_step_is_skipped() {
 }
 
 #[test]
-fn a_condition_that_fails_fails_the_step_and_is_not_taken_for_false() {
+fn compatibility_a_condition_that_fails_fails_the_step_and_is_not_taken_for_false() {
     let world = check(
         flow([http("a").when("trigger.bodyFields.total > 1"), http("b")]),
         [],
@@ -182,7 +183,7 @@ fn a_step_runs_when_one_of_its_run_after_failed_and_was_absorbed() {
 }
 
 #[test]
-fn the_cascade_looks_at_run_after_only_and_missing_results_are_empty() {
+fn compatibility_the_cascade_looks_at_run_after_only_and_missing_results_are_empty() {
     let world = check(
         flow([
             http("a").when("false").result("id", "$.id"),
@@ -202,7 +203,7 @@ fn the_cascade_looks_at_run_after_only_and_missing_results_are_empty() {
 }
 
 #[test]
-fn all_steps_are_shown_from_the_beginning_in_the_flows_order() {
+fn compatibility_all_steps_are_shown_from_the_beginning_in_the_flows_order() {
     let mut world = World::new(flow([http("z").after(&["a"]), wait("m", 5), http("a")]));
     let names = |world: &World| -> Vec<_> {
         let steps = world.run().steps.iter();
@@ -327,10 +328,10 @@ fn an_unknown_call_is_ignored() {
     for execution_id in ["", "i1-2-0000", "\u{0}"] {
         let execution_id = execution_id.to_owned();
         world.turn(&[
-            kubezap_engine::observation::Observation::CallStarted {
+            Observation::CallStarted {
                 execution_id: execution_id.clone(),
             },
-            kubezap_engine::observation::Observation::CallFinished {
+            Observation::CallFinished {
                 execution_id,
                 outcome: crate::world::response(200, &[], ""),
             },
@@ -338,7 +339,7 @@ fn an_unknown_call_is_ignored() {
     }
     for step in [0, 1, usize::MAX] {
         let result = Ok(Default::default());
-        world.turn(&[kubezap_engine::observation::Observation::ReferencesRead { step, result }]);
+        world.turn(&[Observation::ReferencesRead { step, result }]);
     }
     assert_eq!(*world.run(), before);
 }
@@ -353,6 +354,6 @@ fn a_terminal_run_stays_as_it_is() {
         a Failed Connect: connect: refused",
     );
     world.to(1e6);
-    world.turn(&[kubezap_engine::observation::Observation::CancelRequested]);
+    world.turn(&[Observation::CancelRequested]);
     assert_eq!(world.run().phase, RunPhase::Failed);
 }

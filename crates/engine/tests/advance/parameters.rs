@@ -171,7 +171,7 @@ fn what_a_person_wrote_is_a_template() {
 }
 
 #[test]
-fn what_an_event_brought_is_literal() {
+fn compatibility_what_an_event_brought_is_literal() {
     assert_eq!(
         value(param("p", false, None), |spec| given(
             spec,
@@ -182,7 +182,7 @@ fn what_an_event_brought_is_literal() {
 }
 
 #[test]
-fn defaults_are_literal_and_undeclared_parameters_are_ignored() {
+fn compatibility_defaults_are_literal_and_undeclared_parameters_are_ignored() {
     assert_eq!(
         value(param("p", false, Some("$(run.name)")), |spec| {
             spec.params.insert("other".to_owned(), "$(".to_owned());

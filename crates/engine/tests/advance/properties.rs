@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kubezap_engine::flow::{FlowDraft, OnFailure, StepDraft};
 use kubezap_engine::observation::{CallOutcome, Observation};
-use kubezap_engine::run::{RunPhase, StepPhase, reason};
+use kubezap_engine::run::{Run, RunPhase, StepPhase, reason};
 use proptest::prelude::*;
 
 use crate::draft::{Words, fixed, flow, http, transform, wait};
@@ -29,6 +29,8 @@ struct Plan {
 struct Fate {
     cancel: Option<u16>,
     crash: Option<u16>,
+    /// How many advances before the crash the last write was.
+    unwritten: usize,
     reversed: bool,
 }
 
@@ -60,11 +62,13 @@ fn fate() -> impl Strategy<Value = Fate> {
     (
         prop::option::weighted(0.2, 0..100u16),
         prop::option::weighted(0.3, 0..100u16),
+        0..5usize,
         any::<bool>(),
     )
-        .prop_map(|(cancel, crash, reversed)| Fate {
+        .prop_map(|(cancel, crash, unwritten, reversed)| Fate {
             cancel,
             crash,
+            unwritten,
             reversed,
         })
 }
@@ -123,6 +127,8 @@ struct Play {
     agenda: BTreeMap<(Timestamp, usize), Observation>,
     /// Calls that the agenda knows.
     planned: usize,
+    /// The run before each instant.
+    history: Vec<Run>,
     outcomes: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -140,6 +146,7 @@ impl Play {
             together,
             agenda: BTreeMap::new(),
             planned: 0,
+            history: Vec::new(),
             outcomes,
         }
     }
@@ -167,7 +174,9 @@ impl Play {
                 crash = None;
                 self.agenda
                     .retain(|_, seen| *seen == Observation::CancelRequested);
-                self.world.restart();
+                let stored = self.history.iter().rev().nth(fate.unwritten);
+                let stored = stored.cloned().unwrap_or_default();
+                self.world.restart_from(stored);
                 self.plan_calls();
                 continue;
             }
@@ -178,6 +187,7 @@ impl Play {
                 }
                 observations.push(entry.remove());
             }
+            self.history.push(self.world.run().clone());
             if self.together || observations.is_empty() {
                 self.turn(&observations);
             } else {

@@ -17,7 +17,7 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_body_that_nothing_reads_is_discarded_whatever_its_size() {
+fn compatibility_a_body_that_nothing_reads_is_discarded_whatever_its_size() {
     let mut world = World::new(flow([http("a")]));
     world.play([answer(1.0, "a", 200, &"x".repeat(10_000_000))]);
     assert_eq!(world.run().phase.as_str(), "Succeeded");
@@ -48,7 +48,7 @@ fn implicit_results_are_stored_only_if_something_refers_to_them() {
 }
 
 #[test]
-fn a_mapping_named_as_an_implicit_result_wins() {
+fn compatibility_a_mapping_named_as_an_implicit_result_wins() {
     let mut world = World::new(flow([
         http("a").result("status", "$.state").result("n", "$.n"),
         transform(
@@ -68,7 +68,7 @@ fn a_mapping_named_as_an_implicit_result_wins() {
 }
 
 #[test]
-fn a_mapping_without_a_match_gives_the_empty_text() {
+fn compatibility_a_mapping_without_a_match_gives_the_empty_text() {
     let mut world = World::new(flow([http("a").result("x", "$.nope").result("y", "$.y")]));
     world.play([answer(1.0, "a", 204, "")]);
     assert_eq!(results(&world, "a"), owned(&[("x", ""), ("y", "")]));

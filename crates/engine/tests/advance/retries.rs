@@ -21,7 +21,7 @@ fn without_a_policy_there_is_one_attempt() {
 }
 
 #[test]
-fn a_failed_attempt_is_repeated_after_the_backoff_until_the_limit() {
+fn compatibility_without_retry_on_any_status_but_2xx_is_retried() {
     check(
         flow([http("a").retry(fixed(2))]),
         [
@@ -141,7 +141,7 @@ fn what_cannot_end_otherwise_is_never_retried() {
 }
 
 #[test]
-fn every_other_failure_is_retried_without_retry_on() {
+fn compatibility_without_retry_on_every_failed_attempt_is_retried() {
     for why in [
         reason::DNS,
         reason::CONNECT,

@@ -10,7 +10,7 @@ use crate::draft::{Words, flow, http, transform, wait};
 use crate::world::{What, World, answer, check};
 
 #[test]
-fn a_wait_is_stored_with_its_end_and_only_its_dependents_wait() {
+fn compatibility_only_dependents_of_a_wait_wait_and_its_end_is_stored() {
     let mut world = check(
         flow([
             wait("pause", 60),

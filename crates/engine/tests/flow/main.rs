@@ -1,4 +1,5 @@
-//! What is refused when a Flow is read, and what is warned of.
+//! What is refused when a Flow is read, and what is warned of. Tests named `compatibility_*` state a line of what existing
+//! manifests rely on.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are not test functions
 

@@ -44,7 +44,7 @@ fn all_problems_are_found_at_once() {
 }
 
 #[test]
-fn a_flow_needs_a_step_and_has_at_most_128() {
+fn compatibility_a_flow_needs_a_step_and_has_at_most_128() {
     assert_problems(
         flow([]),
         &["spec.steps: has no step: a Flow needs at least one"],
@@ -58,7 +58,7 @@ fn a_flow_needs_a_step_and_has_at_most_128() {
 }
 
 #[test]
-fn a_step_has_a_name_of_its_form() {
+fn compatibility_a_step_has_a_name_of_its_form() {
     for name in ["a", "a-b-1", "a-", &"a".repeat(63)] {
         assert_problems(flow([http(name)]), &[]);
     }
@@ -123,7 +123,7 @@ fn a_step_cannot_wait_for_itself() {
 }
 
 #[test]
-fn names_in_expressions_may_have_underscores_and_names_in_run_after_not() {
+fn compatibility_names_in_expressions_may_have_underscores_and_names_in_run_after_not() {
     let named = |after: &str| {
         flow([
             http("pay-card"),
@@ -143,7 +143,7 @@ fn names_in_expressions_may_have_underscores_and_names_in_run_after_not() {
 }
 
 #[test]
-fn what_a_step_does_not_have_is_refused() {
+fn compatibility_what_a_step_does_not_have_is_refused() {
     let found = problems(flow([
         http("a"),
         http("b").body("$(steps.a.nope)"),
@@ -297,4 +297,27 @@ fn the_failure_policy_is_the_default_of_steps() {
     .unwrap();
     assert_eq!(flow.steps[0].on_failure, OnFailure::Continue);
     assert_eq!(flow.steps[1].on_failure, OnFailure::Fail);
+}
+
+#[test]
+fn compatibility_secrets_in_transform_mappings_are_refused() {
+    for text in ["$(secrets.crm.token)", "x $(secrets.crm.token) y"] {
+        let found = problems(flow([transform("a", &[("x", text)])]));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("spec.steps[0].action.transform.mappings[x]: "),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn compatibility_an_unknown_step_or_parameter_under_a_known_root_is_refused() {
+    assert_problems(
+        flow([http("a").body("$(steps.b.status) $(params.p) $(b.status)")]),
+        &[
+            "spec.steps[0].action.http.body: refers to steps.b, and there is no such step",
+            "spec.steps[0].action.http.body: refers to params.p: declare it in spec.params",
+        ],
+    );
 }

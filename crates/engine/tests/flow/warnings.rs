@@ -10,7 +10,7 @@ fn warnings(draft: FlowDraft) -> Vec<String> {
 }
 
 #[test]
-fn an_unknown_root_stays_text_with_a_warning() {
+fn compatibility_an_unknown_root_stays_text_with_a_warning() {
     assert_eq!(
         warnings(flow([http("a").body("at $(date)")])),
         [
