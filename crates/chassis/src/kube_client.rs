@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use axum::http::HeaderValue;
+use axum::http::header::USER_AGENT;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
@@ -78,6 +80,10 @@ impl KubeArgs {
     pub async fn client(&self) -> Result<Connection, ConnectError> {
         let mut config = self.config().await?;
         config.default_retry = false;
+        let agent = concat!("kubezap/", env!("CARGO_PKG_VERSION"));
+        config
+            .headers
+            .push((USER_AGENT, HeaderValue::from_static(agent)));
         if let Some(namespace) = &self.namespace {
             config.default_namespace = namespace.clone();
         }
