@@ -199,6 +199,6 @@ pub fn finished(run: &Run) -> StepSet {
 }
 
 /// Times are stored in whole microseconds.
-fn whole_micros(time: Timestamp) -> Timestamp {
+pub(crate) fn whole_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

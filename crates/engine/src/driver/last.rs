@@ -2,10 +2,9 @@
 
 use jiff::Timestamp;
 
+use crate::advance::whole_micros;
 use crate::run::{Run, RunPhase, StepPhase, StepState, reason};
-
-/// The most bytes of a message.
-const MAX_MESSAGE: usize = 1024;
+use crate::transition::size::{MAX_MESSAGE_BYTES, cut};
 
 /// A run that fails before it can advance, with all that is known of its steps.
 pub(super) fn failed(stored: Option<&Run>, why: &str, message: &str, now: Timestamp) -> Run {
@@ -21,7 +20,7 @@ pub(super) fn failed(stored: Option<&Run>, why: &str, message: &str, now: Timest
     }
     run.phase = RunPhase::Failed;
     run.reason = why.to_owned();
-    run.message = cut(message, MAX_MESSAGE);
+    run.message = cut(message, MAX_MESSAGE_BYTES, usize::MAX);
     run.completion_time = Some(now);
     run
 }
@@ -61,21 +60,4 @@ fn ended(phase: StepPhase) -> StepPhase {
         StepPhase::Pending | StepPhase::Waiting => StepPhase::Skipped,
         StepPhase::Succeeded | StepPhase::Failed | StepPhase::Skipped => phase,
     }
-}
-
-/// The beginning of a text, with `...` when it is cut.
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let mut end = most - 3;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}...", &text[..end])
-}
-
-/// Times are stored in whole microseconds.
-fn whole_micros(time: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

@@ -1,22 +1,23 @@
 //! A run that is under way: its state, its calls and its writes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::backoff::backoff;
-use super::dispatch::{Dispatch, Ticket};
+use super::dispatch::Dispatch;
 use super::input::{ReadAnswer, RunKey, WriteAnswer};
 use super::output::{Output, WriteReason};
 use super::pipeline::{Ask, Pipeline, Verdict};
 use super::{Config, RunId, last};
 use crate::advance::{LiveRun, WriteNeed, advance};
-use crate::effect::{Call, Effect};
+use crate::effect::Effect;
 use crate::flow::Flow;
-use crate::graph::StepSet;
 use crate::observation::{CallOutcome, Observation};
 use crate::run::{Run, RunPhase, RunSpec, StepPhase, StepState, reason};
+use calls::Calls;
+
+mod calls;
 
 /// What a run needs of its driver while one input is taken.
 pub(super) struct Context<'a> {
@@ -38,12 +39,10 @@ pub(super) struct Names<'a> {
 #[derive(Debug)]
 pub(super) struct Live {
     state: State,
-    calls: BTreeMap<String, CallState>,
+    calls: Calls,
     pipeline: Pipeline,
     /// When to advance though nothing is observed.
     wake: Option<Timestamp>,
-    /// A call of this run has left.
-    has_called: bool,
     /// The minimal status is being written: there is nothing smaller to fall back to.
     minimal: bool,
 }
@@ -54,16 +53,6 @@ enum State {
     Flow { flow: Arc<Flow>, live: LiveRun },
     /// Has ended without its Flow; only the write is left.
     Ended(Run),
-}
-
-#[derive(Debug)]
-enum CallState {
-    /// Waits for outcomes to be stored.
-    Gated { call: Box<Call>, needs: StepSet },
-    /// Waits for a place.
-    Queued { call: Box<Call>, ticket: Ticket },
-    /// With the adapter.
-    InFlight,
 }
 
 /// What is left of a run after an input.
@@ -110,10 +99,9 @@ impl Live {
     fn with(state: State, resource_version: String, status: Option<Run>) -> Self {
         Self {
             state,
-            calls: BTreeMap::new(),
+            calls: Calls::default(),
             pipeline: Pipeline::new(resource_version, status),
             wake: None,
-            has_called: false,
             minimal: false,
         }
     }
@@ -160,63 +148,28 @@ impl Live {
         for effect in step.effects {
             match effect {
                 Effect::Call(call) => {
-                    let needs = match &self.state {
-                        State::Flow { live, .. } => live.must_be_stored(&flow, call.step),
-                        State::Ended(_) => 0,
-                    };
-                    self.hold_or_enqueue(call, needs, names, context);
+                    let needs = live.must_be_stored(&flow, call.step);
+                    let stored = self.pipeline.stored_steps();
+                    self.calls.add(call, needs, stored, names, context.dispatch);
                 }
                 Effect::Read { step, references } => context.out.push(Output::ReadReferences {
                     key: names.key.clone(),
                     step,
                     references,
                 }),
-                Effect::Abort { execution_id } => self.abort(&execution_id, names, context),
-            }
-        }
-    }
-
-    fn hold_or_enqueue(
-        &mut self,
-        call: Box<Call>,
-        needs: StepSet,
-        names: Names<'_>,
-        context: &mut Context<'_>,
-    ) {
-        let execution_id = call.execution_id.clone();
-        let state = if needs & !self.pipeline.stored_steps() == 0 {
-            let ticket =
-                context
-                    .dispatch
-                    .enqueue(&names.key.namespace, names.id, execution_id.clone());
-            CallState::Queued { call, ticket }
-        } else {
-            CallState::Gated { call, needs }
-        };
-        self.calls.insert(execution_id, state);
-    }
-
-    fn abort(&mut self, execution_id: &str, names: Names<'_>, context: &mut Context<'_>) {
-        match self.calls.remove(execution_id) {
-            None | Some(CallState::Gated { .. }) => {}
-            Some(CallState::Queued { ticket, .. }) => {
-                context.dispatch.cancel(&names.key.namespace, ticket);
-            }
-            Some(CallState::InFlight) => {
-                context.dispatch.release(&names.key.namespace);
-                context.out.push(Output::Abort {
-                    key: names.key.clone(),
-                    execution_id: execution_id.to_owned(),
-                });
+                Effect::Abort { execution_id } => {
+                    let abort = self.calls.abort(&execution_id, names, context.dispatch);
+                    context.out.extend(abort);
+                }
             }
         }
     }
 
     /// Aborts all calls, those that wait included.
     pub(super) fn abort_all(&mut self, names: Names<'_>, context: &mut Context<'_>) {
-        let ids: Vec<_> = self.calls.keys().cloned().collect();
-        for id in ids {
-            self.abort(&id, names, context);
+        for execution_id in self.calls.ids() {
+            let abort = self.calls.abort(&execution_id, names, context.dispatch);
+            context.out.extend(abort);
         }
     }
 
@@ -227,23 +180,19 @@ impl Live {
         names: Names<'_>,
         context: &mut Context<'_>,
     ) -> bool {
-        let Some(state @ CallState::Queued { .. }) = self.calls.get_mut(&execution_id) else {
+        let is_first = !self.calls.any_left();
+        let Some(call) = self.calls.leave(&execution_id) else {
             return false;
         };
-        let CallState::Queued { call, .. } = std::mem::replace(state, CallState::InFlight) else {
-            return false;
-        };
-        context.out.push(Output::Call {
-            key: names.key.clone(),
-            call,
-        });
+        let key = names.key.clone();
+        context.out.push(Output::Call { key, call });
         let shown_as_queued = self
             .pipeline
             .stored()
             .is_some_and(|stored| stored.phase == RunPhase::Pending);
-        if !std::mem::replace(&mut self.has_called, true) && shown_as_queued {
-            self.pipeline
-                .demand(context.now + context.config.coalesce, WriteReason::Running);
+        if is_first && shown_as_queued {
+            let soon = context.now + context.config.coalesce;
+            self.pipeline.demand(soon, WriteReason::Running);
         }
         self.advance(&[Observation::CallStarted { execution_id }], names, context);
         true
@@ -257,16 +206,13 @@ impl Live {
         names: Names<'_>,
         context: &mut Context<'_>,
     ) {
-        if !matches!(self.calls.get(&execution_id), Some(CallState::InFlight)) {
-            return;
+        if self.calls.end(&execution_id, names, context.dispatch) {
+            let observation = Observation::CallFinished {
+                execution_id,
+                outcome,
+            };
+            self.advance(&[observation], names, context);
         }
-        self.calls.remove(&execution_id);
-        context.dispatch.release(&names.key.namespace);
-        let observation = Observation::CallFinished {
-            execution_id,
-            outcome,
-        };
-        self.advance(&[observation], names, context);
     }
 
     /// Advances if its time has come.
@@ -331,28 +277,11 @@ impl Live {
             Verdict::Stored => match self.pipeline.stored() {
                 Some(run) if run.phase.is_terminal() => Outcome::Finished(Box::new(run.clone())),
                 _ => {
-                    self.open_gates(names, context);
+                    let stored = self.pipeline.stored_steps();
+                    self.calls.open_gates(stored, names, context.dispatch);
                     Outcome::Held
                 }
             },
-        }
-    }
-
-    /// Lets calls into the queue whose needs are stored by now.
-    fn open_gates(&mut self, names: Names<'_>, context: &mut Context<'_>) {
-        let stored = self.pipeline.stored_steps();
-        for (execution_id, state) in &mut self.calls {
-            let CallState::Gated { call, needs } = state else {
-                continue;
-            };
-            if *needs & !stored == 0 {
-                let ticket =
-                    context
-                        .dispatch
-                        .enqueue(&names.key.namespace, names.id, execution_id.clone());
-                let call = call.clone();
-                *state = CallState::Queued { call, ticket };
-            }
         }
     }
 
@@ -362,10 +291,9 @@ impl Live {
         names: Names<'_>,
         context: &mut Context<'_>,
     ) -> Option<Timestamp> {
-        let gated = |call: &CallState| matches!(call, CallState::Gated { .. });
         let urgent = if self.run().phase.is_terminal() {
             Some(WriteReason::Terminal)
-        } else if self.calls.values().any(gated) {
+        } else if self.calls.any_gated() {
             Some(WriteReason::Gate)
         } else {
             None
@@ -406,14 +334,13 @@ impl Live {
             StepPhase::Running => step
                 .execution_id
                 .as_ref()
-                .and_then(|id| self.calls.get(id))
-                .is_some_and(|call| matches!(call, CallState::Queued { .. })),
+                .is_some_and(|id| self.calls.is_queued(id)),
             StepPhase::Waiting | StepPhase::Succeeded | StepPhase::Failed | StepPhase::Skipped => {
                 false
             }
         };
         let queued = run.phase == RunPhase::Running
-            && !self.has_called
+            && !self.calls.any_left()
             && self
                 .pipeline
                 .stored()

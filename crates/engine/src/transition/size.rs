@@ -114,7 +114,7 @@ impl LiveRun {
 }
 
 /// The beginning of a text, with `...` when it is cut: within `most` bytes, and `most_json` as JSON writes it.
-pub(super) fn cut(text: &str, most: usize, most_json: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize, most_json: usize) -> String {
     const MARK: &str = "...";
     let (mut fits, mut json) = (0, 0);
     for (at, c) in text.char_indices() {
