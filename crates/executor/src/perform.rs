@@ -186,7 +186,7 @@ impl Inner {
         };
         loop {
             let url = outgoing::url(&mut request)?;
-            let answer = match self.intercepted(&request, &url).await? {
+            let answer = match self.intercepted(&request, &url, progress).await? {
                 Some(answer) => answer,
                 None => self.send(&mut request, &url, progress).await?,
             };
@@ -201,10 +201,13 @@ impl Inner {
         &self,
         request: &ExecuteRequest,
         url: &url::Url,
+        progress: &Progress,
     ) -> Result<Option<ExecuteResponse>, Failure> {
         let Some(interceptor) = &self.interceptor else {
             return Ok(None);
         };
+        let target = Target::of(url)?;
+        progress.at(&target, true);
         match interceptor.intercept(request).await {
             None => Ok(None),
             Some(ExecuteResponse::Failed { code, message }) => Err(Failure::new(code, message)),
@@ -213,7 +216,6 @@ impl Inner {
                 headers,
                 body,
             }) => {
-                let target = Target::of(url)?;
                 exchange::check_headers(
                     &target,
                     headers
