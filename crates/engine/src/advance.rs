@@ -56,7 +56,7 @@ pub(crate) struct StepMemory {
     pub(crate) values: Option<BTreeMap<KeyRef, String>>,
     /// Whether they have been asked for.
     pub(crate) reading: bool,
-    /// What expressions see of it; `None` after a change.
+    /// What expressions see of it, made once: they see finished steps only, and an outcome never changes.
     pub(crate) view: Option<Arc<StepView>>,
     /// What it takes in the store.
     pub(crate) size: StepSize,

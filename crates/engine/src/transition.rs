@@ -180,10 +180,8 @@ impl<'a> Machine<'a> {
         &self.live.run.steps[step]
     }
 
-    /// Gives access to a step's state; what expressions see of it is made anew. Its phase, message and results have
-    /// setters of their own.
+    /// Gives access to a step's state. Outcomes, messages and results have setters of their own.
     fn change(&mut self, step: StepIndex) -> &mut StepState {
-        self.live.memory[step].view = None;
         &mut self.live.run.steps[step]
     }
 
@@ -201,9 +199,6 @@ impl<'a> Machine<'a> {
 
     /// Gives a step its outcome.
     fn conclude(&mut self, step: StepIndex, phase: StepPhase, at: Timestamp) {
-        let memory = &mut self.live.memory[step];
-        memory.call = None;
-        memory.redeliver_at = None;
         let state = self.change(step);
         state.phase = phase;
         state.completion_time = Some(at);

@@ -143,3 +143,44 @@ fn json_bytes(text: &str) -> usize {
     };
     text.bytes().map(byte).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_without_results_and_message_never_takes_more_than_is_reckoned() {
+        let time = "2026-12-01T08:00:00.123456Z";
+        let longest = serde_json::json!({
+            "name": "s".repeat(63), "phase": "Succeeded", "startTime": time, "completionTime": time,
+            "durationMillis": i64::MAX, "attempts": u32::MAX, "message": "", "reason": "DependencySkipped",
+            "results": [], "resumeAfter": time, "executionID": format!("{}-{}-{}", "i".repeat(32), u64::MAX, "0".repeat(16)),
+        });
+        let bytes = longest.to_string().len() + ",".len();
+        assert!(bytes <= STEP_BYTES, "{bytes}");
+    }
+
+    #[test]
+    fn json_bytes_are_those_that_serde_writes() {
+        for text in [
+            "",
+            "abc",
+            "\"\\/",
+            "\n\r\t\u{8}\u{c}",
+            "\u{0}\u{1f}\u{7f}",
+            "\u{e4}\u{20ac}\u{1f600}",
+        ] {
+            let json = serde_json::to_string(text).unwrap();
+            assert_eq!(json_bytes(text), json.len() - 2, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_to_both_bounds_at_a_character() {
+        assert_eq!(cut("abcdef", 6, 6), "abcdef");
+        assert_eq!(cut("abcdefg", 6, 99), "abc...");
+        assert_eq!(cut("a\n\n\n\n", 99, 8), "a\n\n...");
+        assert_eq!(cut("\u{20ac}\u{20ac}\u{20ac}", 8, 99), "\u{20ac}...");
+        assert_eq!(cut("abcd", 3, 99), "...");
+    }
+}

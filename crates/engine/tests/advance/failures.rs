@@ -174,7 +174,7 @@ fn a_transform_that_fails_fails_its_step() {
 
 #[test]
 fn only_2xx_is_success() {
-    for status in [100, 199, 301, 304, 400, 404, 499, 500, 599] {
+    for status in [100, 199, 300, 301, 304, 400, 404, 499, 500, 599] {
         let world = check(
             flow([http("a")]),
             [answer(1.0, "a", status, "")],

@@ -267,3 +267,52 @@ fn a_visible_backoff_is_stored_at_once_and_a_short_one_needs_no_write() {
         assert_eq!(world.write, write, "{millis} ms");
     }
 }
+
+#[test]
+fn while_the_next_attempt_runs_people_see_why_it_does() {
+    check(
+        flow([http("a").retry(fixed(2))]),
+        [answer(1.0, "a", 500, ""), (3.0, What::Nothing)],
+        "0s call a#1
+        3s call a#2
+        Running
+        a Running x2: attempt 1 of 3 failed: the target answered HTTP 500",
+    );
+}
+
+#[test]
+fn each_attempt_has_its_own_time_to_be_delivered() {
+    let mut world = World::new(flow([http("a").timeout(10).retry(fixed(1))]));
+    world.play([
+        not_delivered(0.0, "a"),
+        answer(9.0, "a", 500, ""),
+        not_delivered(20.0, "a"),
+        (20.2, What::Nothing),
+    ]);
+    world.assert(
+        "0s call a#1
+        0.1s call a#1
+        11s call a#2
+        20.1s call a#2
+        Running
+        a Running x2: attempt 1 of 2 failed: the target answered HTTP 500",
+    );
+}
+
+#[test]
+fn a_call_that_was_not_delivered_has_no_id_and_keeps_its_start() {
+    let mut world = World::new(flow([http("a")]));
+    world.play([(0.0, What::Nothing), not_delivered(1.0, "a")]);
+    assert_eq!(world.step("a").execution_id, None);
+    world.to(5.0);
+    assert_eq!(world.seconds(world.step("a").start_time.unwrap()), 0.0);
+}
+
+#[test]
+fn a_call_is_not_handed_out_again_when_its_time_would_be_up() {
+    for (at, phase) in [(2.899, StepPhase::Running), (2.9, StepPhase::Failed)] {
+        let mut world = World::new(flow([http("a").timeout(3)]));
+        world.play([not_delivered(at, "a")]);
+        assert_eq!(world.step("a").phase, phase, "{at}");
+    }
+}

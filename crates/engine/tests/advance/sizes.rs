@@ -304,3 +304,13 @@ fn a_step_may_have_64_results() {
         assert_eq!(world.step("b").phase, phase, "{size}");
     }
 }
+
+#[test]
+fn results_that_were_stored_before_a_crash_count() {
+    let full = "x".repeat(64 * KIB);
+    let mut world = World::new(keepers(5));
+    world.play(["s0", "s1", "s2", "s3"].map(|name| answer(1.0, name, 200, &full)));
+    world.restart();
+    world.play([answer(2.0, "s4", 200, "x")]);
+    assert_eq!(world.step("s4").reason, reason::RESULT_TOO_LARGE);
+}

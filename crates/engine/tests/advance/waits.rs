@@ -138,3 +138,42 @@ fn a_wait_longer_than_its_steps_timeout_fails_when_that_is_up() {
     );
     assert_eq!(world.flow.warnings.len(), 1);
 }
+
+#[test]
+fn a_step_that_timed_out_while_it_waited_did_so_at_that_instant() {
+    let mut world = World::new(flow([
+        wait("pause", 60).timeout(5).on_failure(OnFailure::Continue),
+        http("a"),
+    ]));
+    world.play([(1.0, What::Nothing)]);
+    world.wake = None;
+    world.to(9.0);
+    world.write = WriteNeed::None;
+    world.turn(&[]);
+    let state = world.step("pause");
+    assert_eq!(state.phase, StepPhase::Failed);
+    assert_eq!(world.seconds(state.completion_time.unwrap()), 5.0);
+    assert_eq!(world.write, WriteNeed::Soon);
+}
+
+#[test]
+fn a_wait_that_would_end_after_the_run_has_not_ended() {
+    let draft = FlowDraft {
+        timeout: Duration::from_secs(60),
+        ..flow([http("a"), wait("pause", 30).after(&["a"])])
+    };
+    let mut world = World::new(draft);
+    world.play([answer(29.0, "a", 200, ""), (30.0, What::Nothing)]);
+    let mut late = world.run().clone();
+    late.steps[1].resume_after = Some(world.spec.created + Duration::from_secs(70));
+    world.wake = None;
+    world.to(3600.0);
+    world.restart_from(late);
+    world.assert(
+        "0s call a#1
+        3600s restart
+        3600s Failed TimedOut: the run took longer than its timeout of 60s
+        a Succeeded
+        pause Skipped NotReached: the run ended before the wait did",
+    );
+}
