@@ -323,6 +323,20 @@ pub enum TriggerResult {
     Unknown,
 }
 
+impl TriggerResult {
+    /// As `status.lastResult` spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+            Self::RateLimited => "RateLimited",
+            Self::AuthFailed => "AuthFailed",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
 words!(
     TriggerResult,
     [

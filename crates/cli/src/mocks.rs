@@ -8,7 +8,9 @@ mod file;
 mod route;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::BoxFuture;
@@ -97,6 +99,7 @@ impl Mocks {
     ///
     /// # Errors
     /// The first thing in it that is wrong, by line.
+    #[cfg(test)]
     pub(crate) fn load(path: &Path) -> Result<Self, MockError> {
         Self::load_all(&[path.to_owned()])
     }
@@ -148,6 +151,7 @@ impl Mocks {
     }
 
     /// The hosts that are mocked, as written, in the order they are looked at.
+    #[cfg(test)]
     pub(crate) fn names(&self) -> Vec<String> {
         self.hosts()
             .iter()

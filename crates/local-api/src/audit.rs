@@ -37,14 +37,23 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(crate) fn new(on: bool) -> Self {
-        Self { on, entries: Mutex::default() }
+        Self {
+            on,
+            entries: Mutex::default(),
+        }
     }
 
     pub(crate) fn record(&self, entry: AuditEntry) {
-        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(entry);
+        self.entries
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(entry);
     }
 
     pub(crate) fn entries(&self) -> Vec<AuditEntry> {
-        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.entries
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 }

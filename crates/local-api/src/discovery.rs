@@ -4,7 +4,16 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 /// The answer to a discovery path, or `None` when it is none.
 pub(crate) fn answer(kinds: &[Kind], path: &str, accept: &str, address: &str) -> Option<Value> {
@@ -19,7 +28,10 @@ pub(crate) fn answer(kinds: &[Kind], path: &str, accept: &str, address: &str) ->
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
         })),
         ["apis"] => {
-            let groups: Vec<_> = groups(kinds).into_iter().map(|(group, versions)| group_json(&group, &versions)).collect();
+            let groups: Vec<_> = groups(kinds)
+                .into_iter()
+                .map(|(group, versions)| group_json(&group, &versions))
+                .collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
         ["api", version] => resources(kinds, "", version),
@@ -34,8 +46,17 @@ pub(crate) fn answer(kinds: &[Kind], path: &str, accept: &str, address: &str) ->
         ["openapi", "v3"] => {
             let paths: serde_json::Map<_, _> = groups(kinds)
                 .into_iter()
-                .flat_map(|(group, versions)| versions.into_iter().map(move |version| format!("apis/{group}/{version}")))
-                .map(|path| (path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}")})))
+                .flat_map(|(group, versions)| {
+                    versions
+                        .into_iter()
+                        .map(move |version| format!("apis/{group}/{version}"))
+                })
+                .map(|path| {
+                    (
+                        path.clone(),
+                        json!({"serverRelativeURL": format!("/openapi/v3/{path}")}),
+                    )
+                })
                 .collect();
             Some(json!({"paths": paths}))
         }
@@ -65,13 +86,19 @@ fn groups(kinds: &[Kind]) -> Vec<(String, Vec<String>)> {
 }
 
 fn group_json(group: &str, versions: &[String]) -> Value {
-    let versions: Vec<_> = versions.iter().map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version})).collect();
+    let versions: Vec<_> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
     json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
 }
 
 fn resources(kinds: &[Kind], group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for kind in kinds.iter().filter(|kind| kind.group == group && kind.version == version) {
+    for kind in kinds
+        .iter()
+        .filter(|kind| kind.group == group && kind.version == version)
+    {
         resources.push(json!({
             "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind,
             "verbs": VERBS, "shortNames": kind.short_names, "categories": kind.categories,
@@ -83,13 +110,23 @@ fn resources(kinds: &[Kind], group: &str, version: &str) -> Option<Value> {
             }));
         }
     }
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     (!resources.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
 }
 
 fn aggregate(kinds: &[Kind], mine: impl Fn(&Kind) -> bool) -> Value {
-    let core = kinds.iter().filter(|kind| kind.group.is_empty() && mine(kind)).map(|_| (String::new(), vec!["v1".to_owned()])).take(1);
-    let named = groups(kinds).into_iter().filter(|(group, _)| kinds.iter().any(|kind| kind.group == *group && mine(kind)));
+    let core = kinds
+        .iter()
+        .filter(|kind| kind.group.is_empty() && mine(kind))
+        .map(|_| (String::new(), vec!["v1".to_owned()]))
+        .take(1);
+    let named = groups(kinds)
+        .into_iter()
+        .filter(|(group, _)| kinds.iter().any(|kind| kind.group == *group && mine(kind)));
     let items: Vec<_> = core
         .chain(named)
         .map(|(group, versions)| {
@@ -127,16 +164,27 @@ fn open_api(kinds: &[Kind], group: &str, version: &str) -> Value {
     let mut schemas = serde_json::Map::new();
     let mut paths = serde_json::Map::new();
     let reversed = group.split('.').rev().collect::<Vec<_>>().join(".");
-    for kind in kinds.iter().filter(|kind| kind.group == group && kind.version == version) {
+    for kind in kinds
+        .iter()
+        .filter(|kind| kind.group == group && kind.version == version)
+    {
         let identity = json!([{"group": group, "version": version, "kind": kind.kind}]);
         let name = format!("{reversed}.{version}.{}", kind.kind);
-        let mut schema = kind.schema.as_ref().map_or_else(|| json!({"type": "object"}), |schema| schema.json().clone());
+        let mut schema = kind
+            .schema
+            .as_ref()
+            .map_or_else(|| json!({"type": "object"}), |schema| schema.json().clone());
         schema["x-kubernetes-group-version-kind"] = identity;
         schema["properties"]["apiVersion"] = json!({"type": "string"});
         schema["properties"]["kind"] = json!({"type": "string"});
-        schema["properties"]["metadata"] = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        schema["properties"]["metadata"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         schemas.insert(name.clone(), schema);
-        let scope = if kind.namespaced { "/namespaces/{namespace}" } else { "" };
+        let scope = if kind.namespaced {
+            "/namespaces/{namespace}"
+        } else {
+            ""
+        };
         let operation = |action: &str| {
             json!({
                 "parameters": [
@@ -148,7 +196,10 @@ fn open_api(kinds: &[Kind], group: &str, version: &str) -> Value {
                 "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind.kind},
             })
         };
-        paths.insert(format!("/apis/{group}/{version}{scope}/{}", kind.plural), json!({"get": operation("list"), "post": operation("post")}));
+        paths.insert(
+            format!("/apis/{group}/{version}{scope}/{}", kind.plural),
+            json!({"get": operation("list"), "post": operation("post")}),
+        );
         paths.insert(
             format!("/apis/{group}/{version}{scope}/{}/{{name}}", kind.plural),
             json!({"get": operation("get"), "put": operation("put"), "patch": operation("patch"), "delete": operation("delete")}),

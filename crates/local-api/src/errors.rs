@@ -24,7 +24,12 @@ pub(crate) struct Cause {
 
 impl Refusal {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: json!({}) }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: json!({}),
+        }
     }
 
     fn about(mut self, kind: &Kind, name: &str) -> Self {
@@ -33,15 +38,29 @@ impl Refusal {
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{} \"{name}\" not found", kind.qualified())).about(kind, name)
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("{} \"{name}\" not found", kind.qualified()),
+        )
+        .about(kind, name)
     }
 
     pub(crate) fn no_such_path() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
     }
 
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{} \"{name}\" already exists", kind.qualified())).about(kind, name)
+        Self::new(
+            StatusCode::CONFLICT,
+            "AlreadyExists",
+            format!("{} \"{name}\" already exists", kind.qualified()),
+        )
+        .about(kind, name)
     }
 
     pub(crate) fn conflict(kind: &Kind, name: &str) -> Self {
@@ -52,7 +71,13 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(kind, name)
     }
 
-    pub(crate) fn precondition(kind: &Kind, name: &str, what: &str, given: &str, actual: &str) -> Self {
+    pub(crate) fn precondition(
+        kind: &Kind,
+        name: &str,
+        what: &str,
+        given: &str,
+        actual: &str,
+    ) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": Precondition failed: {what} in precondition: {given}, {what} in object meta: {actual}",
             kind.qualified()
@@ -61,16 +86,28 @@ impl Refusal {
     }
 
     pub(crate) fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
-        let texts: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let texts: Vec<_> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
         let list = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let full = if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) };
-        let mut refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{full} \"{name}\" is invalid: {list}"));
+        let full = if kind.group.is_empty() {
+            kind.kind.clone()
+        } else {
+            format!("{}.{}", kind.kind, kind.group)
+        };
+        let mut refusal = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("{full} \"{name}\" is invalid: {list}"),
+        );
         let causes: Vec<_> =
             causes.iter().map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field})).collect();
-        refusal.details = json!({"name": name, "group": kind.group, "kind": kind.kind, "causes": causes});
+        refusal.details =
+            json!({"name": name, "group": kind.group, "kind": kind.kind, "causes": causes});
         refusal
     }
 
@@ -83,7 +120,12 @@ impl Refusal {
     }
 
     pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{} \"{name}\" is forbidden: {why}", kind.qualified())).about(kind, name)
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            format!("{} \"{name}\" is forbidden: {why}", kind.qualified()),
+        )
+        .about(kind, name)
     }
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {
@@ -91,17 +133,32 @@ impl Refusal {
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
     }
 
     pub(crate) fn unsupported_media_type(given: &str, supported: &[&str]) -> Self {
-        let message = format!("the body of the request was in an unknown format - accepted media types include: {} (got {given})", supported.join(", "));
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {} (got {given})",
+            supported.join(", ")
+        );
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            message,
+        )
     }
 
     /// What a test asked for.

@@ -53,13 +53,25 @@ impl Faults {
     }
 
     /// The fault that strikes a request, if one does.
-    pub(crate) fn strike(&self, verb: Verb, resource: &str, status: bool, name: &str) -> Option<Fault> {
+    pub(crate) fn strike(
+        &self,
+        verb: Verb,
+        resource: &str,
+        status: bool,
+        name: &str,
+    ) -> Option<Fault> {
         let mut rules = self.lock();
         let fits = |rule: &Rule| {
             rule.verb.is_none_or(|wanted| wanted == verb)
-                && rule.resource.as_ref().is_none_or(|wanted| wanted == resource)
+                && rule
+                    .resource
+                    .as_ref()
+                    .is_none_or(|wanted| wanted == resource)
                 && rule.status.is_none_or(|wanted| wanted == status)
-                && rule.name.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()))
+                && rule
+                    .name
+                    .as_ref()
+                    .is_none_or(|wanted| name.contains(wanted.as_str()))
         };
         let index = rules.iter().position(fits)?;
         let fault = rules[index].fault.clone();
@@ -71,6 +83,8 @@ impl Faults {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Rule>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -38,15 +38,30 @@ pub(crate) struct Column {
 
 impl Kind {
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// `triggers.automation.kubezap.io`, or `secrets` for the core group.
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
     }
 
-    fn built_in(group: &str, version: &str, kind: &str, plural: &str, short: &[&str], namespaced: bool) -> Self {
+    fn built_in(
+        group: &str,
+        version: &str,
+        kind: &str,
+        plural: &str,
+        short: &[&str],
+        namespaced: bool,
+    ) -> Self {
         Self {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -61,9 +76,16 @@ impl Kind {
             columns: Vec::new(),
             selectable: match kind {
                 "Secret" => vec!["type".to_owned()],
-                "Event" => ["involvedObject.kind", "involvedObject.name", "involvedObject.namespace", "involvedObject.uid", "reason", "type"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                "Event" => [
+                    "involvedObject.kind",
+                    "involvedObject.name",
+                    "involvedObject.namespace",
+                    "involvedObject.uid",
+                    "reason",
+                    "type",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
                 _ => Vec::new(),
             },
         }
@@ -78,7 +100,14 @@ pub(crate) fn all(definitions: &[CustomResourceDefinition]) -> Vec<Kind> {
         Kind::built_in("", "v1", "ConfigMap", "configmaps", &["cm"], true),
         Kind::built_in("", "v1", "Event", "events", &["ev"], true),
         Kind::built_in("coordination.k8s.io", "v1", "Lease", "leases", &[], true),
-        Kind::built_in("apps", "v1", "ControllerRevision", "controllerrevisions", &[], true),
+        Kind::built_in(
+            "apps",
+            "v1",
+            "ControllerRevision",
+            "controllerrevisions",
+            &[],
+            true,
+        ),
     ];
     kinds.extend(definitions.iter().flat_map(custom));
     kinds
@@ -89,27 +118,47 @@ fn custom(definition: &CustomResourceDefinition) -> Vec<Kind> {
     let versions = spec.versions.iter().filter(|version| version.served);
     versions
         .map(|version| {
-            let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+            let schema = version
+                .schema
+                .as_ref()
+                .and_then(|schema| schema.open_api_v3_schema.as_ref());
             let schema = serde_json::to_value(schema).unwrap_or(Value::Null);
             Kind {
                 group: spec.group.clone(),
                 version: version.name.clone(),
                 kind: spec.names.kind.clone(),
                 plural: spec.names.plural.clone(),
-                singular: spec.names.singular.clone().unwrap_or_else(|| spec.names.kind.to_lowercase()),
+                singular: spec
+                    .names
+                    .singular
+                    .clone()
+                    .unwrap_or_else(|| spec.names.kind.to_lowercase()),
                 short_names: spec.names.short_names.clone().unwrap_or_default(),
                 categories: spec.names.categories.clone().unwrap_or_default(),
                 namespaced: spec.scope == "Namespaced",
-                status: version.subresources.as_ref().is_some_and(|subresources| subresources.status.is_some()),
+                status: version
+                    .subresources
+                    .as_ref()
+                    .is_some_and(|subresources| subresources.status.is_some()),
                 schema: Some(Schema::new(schema)),
-                columns: version.additional_printer_columns.iter().flatten().map(|column| Column {
-                    name: column.name.clone(),
-                    type_: column.type_.clone(),
-                    description: column.description.clone().unwrap_or_default(),
-                    priority: column.priority.unwrap_or_default(),
-                    path: column.json_path.clone(),
-                }).collect(),
-                selectable: version.selectable_fields.iter().flatten().map(|field| field.json_path.trim_start_matches('.').to_owned()).collect(),
+                columns: version
+                    .additional_printer_columns
+                    .iter()
+                    .flatten()
+                    .map(|column| Column {
+                        name: column.name.clone(),
+                        type_: column.type_.clone(),
+                        description: column.description.clone().unwrap_or_default(),
+                        priority: column.priority.unwrap_or_default(),
+                        path: column.json_path.clone(),
+                    })
+                    .collect(),
+                selectable: version
+                    .selectable_fields
+                    .iter()
+                    .flatten()
+                    .map(|field| field.json_path.trim_start_matches('.').to_owned())
+                    .collect(),
             }
         })
         .collect()
@@ -124,7 +173,10 @@ pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
             let (test, after) = filter.split_once(")]")?;
             let (key, wanted) = test.split_once("==")?;
             let wanted = wanted.trim_matches(['"', '\'']);
-            value = value.as_array()?.iter().find(|item| item[key.trim()] == wanted)?;
+            value = value
+                .as_array()?
+                .iter()
+                .find(|item| item[key.trim()] == wanted)?;
             rest = after.trim_start_matches('.');
         } else {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());

@@ -46,7 +46,10 @@ pub struct Options {
 impl Options {
     /// Serves the given kinds, without audit.
     pub fn new(definitions: Vec<CustomResourceDefinition>) -> Self {
-        Self { definitions, audit: false }
+        Self {
+            definitions,
+            audit: false,
+        }
     }
 }
 
@@ -80,9 +83,14 @@ impl LocalApi {
                 warnings: Vec::new(),
             };
             // An empty store refuses neither.
-            let _ = writer.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+            let _ = writer.create(
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+            );
         }
-        Self { api, door: Arc::default() }
+        Self {
+            api,
+            door: Arc::default(),
+        }
     }
 
     /// The API as a tower service, without authentication.
@@ -107,7 +115,11 @@ impl LocalApi {
     ///
     /// # Errors
     /// No certificate could be made or used.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) -> Result<(), ServeError> {
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
         if let Ok(address) = listener.local_addr() {
             // Whoever serves twice keeps the first address in discovery.
             let _ = self.api.address.set(address.to_string());

@@ -67,11 +67,18 @@ pub(crate) struct Query(BTreeMap<String, String>);
 impl Query {
     pub(crate) fn read(uri: &Uri) -> Self {
         let query = uri.query().unwrap_or_default();
-        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+        Self(
+            form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+        )
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.0
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     pub(crate) fn is_true(&self, name: &str) -> bool {
@@ -80,7 +87,11 @@ impl Query {
 
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
         self.get(name)
-            .map(|value| value.parse().map_err(|_| Refusal::bad_request(format!("invalid value for {name}: \"{value}\""))))
+            .map(|value| {
+                value.parse().map_err(|_| {
+                    Refusal::bad_request(format!("invalid value for {name}: \"{value}\""))
+                })
+            })
             .transpose()
     }
 
@@ -89,12 +100,20 @@ impl Query {
     }
 
     pub(crate) fn selector(&self, kind: &Kind) -> Result<Selector, Refusal> {
-        Selector::read(self.get("labelSelector").unwrap_or_default(), self.get("fieldSelector").unwrap_or_default(), kind)
+        Selector::read(
+            self.get("labelSelector").unwrap_or_default(),
+            self.get("fieldSelector").unwrap_or_default(),
+            kind,
+        )
     }
 }
 
 /// Finds the resource that a path names; `None` for paths that name none.
-pub(crate) fn read(kinds: &[Kind], method: &Method, uri: &Uri) -> Option<Result<ResourceRequest, Refusal>> {
+pub(crate) fn read(
+    kinds: &[Kind],
+    method: &Method,
+    uri: &Uri,
+) -> Option<Result<ResourceRequest, Refusal>> {
     let path = uri.path().trim_matches('/');
     let mut parts = path.split('/');
     let (group, version) = match parts.next()? {
@@ -103,13 +122,23 @@ pub(crate) fn read(kinds: &[Kind], method: &Method, uri: &Uri) -> Option<Result<
         _ => return None,
     };
     let rest: Vec<&str> = parts.collect();
-    let find = |plural: &str| kinds.iter().position(|kind| kind.group == group && kind.version == version && kind.plural == plural);
+    let find = |plural: &str| {
+        kinds.iter().position(|kind| {
+            kind.group == group && kind.version == version && kind.plural == plural
+        })
+    };
     let (namespace, plural, tail) = match rest.as_slice() {
-        ["namespaces", namespace, plural, tail @ ..] if *plural != "status" && *plural != "finalize" => (Some((*namespace).to_owned()), *plural, tail),
+        ["namespaces", namespace, plural, tail @ ..]
+            if *plural != "status" && *plural != "finalize" =>
+        {
+            (Some((*namespace).to_owned()), *plural, tail)
+        }
         [plural, tail @ ..] => (None, *plural, tail),
         [] => return None,
     };
-    let Some(kind) = find(plural) else { return Some(Err(Refusal::no_such_path())) };
+    let Some(kind) = find(plural) else {
+        return Some(Err(Refusal::no_such_path()));
+    };
     let (name, status) = match tail {
         [] => ("", false),
         [name] => (*name, false),
@@ -137,5 +166,12 @@ pub(crate) fn read(kinds: &[Kind], method: &Method, uri: &Uri) -> Option<Result<
     if status && !matches!(verb, Verb::Get | Verb::Update | Verb::Patch) {
         return Some(Err(Refusal::method_not_allowed()));
     }
-    Some(Ok(ResourceRequest { kind, namespace, name: name.to_owned(), status, verb, query }))
+    Some(Ok(ResourceRequest {
+        kind,
+        namespace,
+        name: name.to_owned(),
+        status,
+        verb,
+        query,
+    }))
 }

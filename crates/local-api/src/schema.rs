@@ -50,7 +50,10 @@ struct CelRule {
 
 impl Schema {
     pub(crate) fn new(json: Value) -> Self {
-        Self { root: Node::read(&json), json }
+        Self {
+            root: Node::read(&json),
+            json,
+        }
     }
 
     pub(crate) fn json(&self) -> &Value {
@@ -72,7 +75,9 @@ impl Schema {
                 }
             }
             fields.retain(|name, _| {
-                let known = is_envelope(name) || self.root.properties.contains_key(name) || self.root.preserve;
+                let known = is_envelope(name)
+                    || self.root.properties.contains_key(name)
+                    || self.root.preserve;
                 if !known {
                     unknown.push(name.clone());
                 }
@@ -104,32 +109,55 @@ impl Node {
         let size = |key: &str| json[key].as_u64().map(|size| size as usize);
         let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
         let list = |key: &str| json[key].as_array().cloned().unwrap_or_default();
-        let names = |key: &str| list(key).iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+        let names = |key: &str| {
+            list(key)
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         Self {
             type_: text("type"),
             properties: json["properties"]
                 .as_object()
-                .map(|properties| properties.iter().map(|(name, schema)| (name.clone(), Self::read(schema))).collect())
+                .map(|properties| {
+                    properties
+                        .iter()
+                        .map(|(name, schema)| (name.clone(), Self::read(schema)))
+                        .collect()
+                })
                 .unwrap_or_default(),
-            additional: json["additionalProperties"].is_object().then(|| Box::new(Self::read(&json["additionalProperties"]))),
-            items: json["items"].is_object().then(|| Box::new(Self::read(&json["items"]))),
+            additional: json["additionalProperties"]
+                .is_object()
+                .then(|| Box::new(Self::read(&json["additionalProperties"]))),
+            items: json["items"]
+                .is_object()
+                .then(|| Box::new(Self::read(&json["items"]))),
             required: names("required"),
             default: json.get("default").cloned(),
             nullable: json["nullable"] == true,
             int_or_string: json["x-kubernetes-int-or-string"] == true,
             preserve: json["x-kubernetes-preserve-unknown-fields"] == true,
             choices: list("enum"),
-            pattern: json["pattern"].as_str().and_then(|source| Some((source.to_owned(), regex::Regex::new(source).ok()?))),
+            pattern: json["pattern"]
+                .as_str()
+                .and_then(|source| Some((source.to_owned(), regex::Regex::new(source).ok()?))),
             length: (size("minLength"), size("maxLength")),
             count: (size("minItems"), size("maxItems")),
             entries: (size("minProperties"), size("maxProperties")),
             range: (number("minimum"), number("maximum")),
-            exclusive: (json["exclusiveMinimum"] == true, json["exclusiveMaximum"] == true),
+            exclusive: (
+                json["exclusiveMinimum"] == true,
+                json["exclusiveMaximum"] == true,
+            ),
             map_keys: names("x-kubernetes-list-map-keys"),
             is_map_list: json["x-kubernetes-list-type"] == "map",
             is_set: json["x-kubernetes-list-type"] == "set",
             format: text("format"),
-            rules: list("x-kubernetes-validations").iter().map(CelRule::read).collect(),
+            rules: list("x-kubernetes-validations")
+                .iter()
+                .map(CelRule::read)
+                .collect(),
         }
     }
 
@@ -152,7 +180,10 @@ impl Node {
                     }
                 }
                 if let Some(node) = &self.additional {
-                    fields.iter_mut().filter(|(name, _)| !self.properties.contains_key(*name)).for_each(|(_, child)| node.fill(child));
+                    fields
+                        .iter_mut()
+                        .filter(|(name, _)| !self.properties.contains_key(*name))
+                        .for_each(|(_, child)| node.fill(child));
                 }
             }
             Value::Array(items) => {
@@ -196,7 +227,11 @@ impl Node {
 
     fn validate(&self, path: &str, value: &Value, causes: &mut Vec<Cause>) {
         let mut wrong = |reason: &'static str, message: String| {
-            causes.push(Cause { field: path.to_owned(), reason, message });
+            causes.push(Cause {
+                field: path.to_owned(),
+                reason,
+                message,
+            });
         };
         if value.is_null() && self.nullable {
             return;
@@ -204,47 +239,112 @@ impl Node {
         if let Some(actual) = self.wrong_type(value) {
             return wrong(
                 "FieldValueTypeInvalid",
-                format!("Invalid value: \"{actual}\": {} in body must be of type {}: \"{actual}\"", shown_path(path), self.type_),
+                format!(
+                    "Invalid value: \"{actual}\": {} in body must be of type {}: \"{actual}\"",
+                    shown_path(path),
+                    self.type_
+                ),
             );
         }
         if !self.choices.is_empty() && !self.choices.contains(value) {
             let supported: Vec<_> = self.choices.iter().map(ToString::to_string).collect();
-            wrong("FieldValueNotSupported", format!("Unsupported value: {value}: supported values: {}", supported.join(", ")));
+            wrong(
+                "FieldValueNotSupported",
+                format!(
+                    "Unsupported value: {value}: supported values: {}",
+                    supported.join(", ")
+                ),
+            );
         }
         let shown = shown_path(path);
         match value {
             Value::String(text) => {
                 let length = text.chars().count();
                 if let Some(max) = self.length.1.filter(|max| length > *max) {
-                    wrong("FieldValueTooLong", format!("Too long: may not be more than {max} bytes"));
+                    wrong(
+                        "FieldValueTooLong",
+                        format!("Too long: may not be more than {max} bytes"),
+                    );
                 }
                 if let Some(min) = self.length.0.filter(|min| length < *min) {
-                    wrong("FieldValueInvalid", format!("Invalid value: {value}: {shown} in body should be at least {min} chars long"));
+                    wrong(
+                        "FieldValueInvalid",
+                        format!(
+                            "Invalid value: {value}: {shown} in body should be at least {min} chars long"
+                        ),
+                    );
                 }
-                if let Some((source, _)) = self.pattern.as_ref().filter(|(_, pattern)| !pattern.is_match(text)) {
-                    wrong("FieldValueInvalid", format!("Invalid value: {value}: {shown} in body should match '{source}'"));
+                if let Some((source, _)) = self
+                    .pattern
+                    .as_ref()
+                    .filter(|(_, pattern)| !pattern.is_match(text))
+                {
+                    wrong(
+                        "FieldValueInvalid",
+                        format!("Invalid value: {value}: {shown} in body should match '{source}'"),
+                    );
                 }
                 if self.format == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
-                    wrong("FieldValueInvalid", format!("Invalid value: {value}: {shown} in body must be of type date-time: {value}"));
+                    wrong(
+                        "FieldValueInvalid",
+                        format!(
+                            "Invalid value: {value}: {shown} in body must be of type date-time: {value}"
+                        ),
+                    );
                 }
             }
             Value::Number(number) => {
                 let number = number.as_f64().unwrap_or_default();
-                if let Some(min) = self.range.0.filter(|min| number < *min || (self.exclusive.0 && number <= *min)) {
-                    let or_equal = if self.exclusive.0 { "greater than" } else { "greater than or equal to" };
-                    wrong("FieldValueInvalid", format!("Invalid value: {value}: {shown} in body should be {or_equal} {min}"));
+                if let Some(min) = self
+                    .range
+                    .0
+                    .filter(|min| number < *min || (self.exclusive.0 && number <= *min))
+                {
+                    let or_equal = if self.exclusive.0 {
+                        "greater than"
+                    } else {
+                        "greater than or equal to"
+                    };
+                    wrong(
+                        "FieldValueInvalid",
+                        format!(
+                            "Invalid value: {value}: {shown} in body should be {or_equal} {min}"
+                        ),
+                    );
                 }
-                if let Some(max) = self.range.1.filter(|max| number > *max || (self.exclusive.1 && number >= *max)) {
-                    let or_equal = if self.exclusive.1 { "less than" } else { "less than or equal to" };
-                    wrong("FieldValueInvalid", format!("Invalid value: {value}: {shown} in body should be {or_equal} {max}"));
+                if let Some(max) = self
+                    .range
+                    .1
+                    .filter(|max| number > *max || (self.exclusive.1 && number >= *max))
+                {
+                    let or_equal = if self.exclusive.1 {
+                        "less than"
+                    } else {
+                        "less than or equal to"
+                    };
+                    wrong(
+                        "FieldValueInvalid",
+                        format!(
+                            "Invalid value: {value}: {shown} in body should be {or_equal} {max}"
+                        ),
+                    );
                 }
             }
             Value::Array(items) => {
                 if let Some(max) = self.count.1.filter(|max| items.len() > *max) {
-                    wrong("FieldValueTooMany", format!("Too many: {}: must have at most {max} items", items.len()));
+                    wrong(
+                        "FieldValueTooMany",
+                        format!("Too many: {}: must have at most {max} items", items.len()),
+                    );
                 }
                 if let Some(min) = self.count.0.filter(|min| items.len() < *min) {
-                    wrong("FieldValueInvalid", format!("Invalid value: {}: {shown} in body should have at least {min} items", items.len()));
+                    wrong(
+                        "FieldValueInvalid",
+                        format!(
+                            "Invalid value: {}: {shown} in body should have at least {min} items",
+                            items.len()
+                        ),
+                    );
                 }
                 self.duplicates(path, items, causes);
                 if let Some(node) = &self.items {
@@ -255,10 +355,19 @@ impl Node {
             }
             Value::Object(fields) => {
                 if let Some(max) = self.entries.1.filter(|max| fields.len() > *max) {
-                    wrong("FieldValueTooMany", format!("Too many: {}: must have at most {max} items", fields.len()));
+                    wrong(
+                        "FieldValueTooMany",
+                        format!("Too many: {}: must have at most {max} items", fields.len()),
+                    );
                 }
                 if let Some(min) = self.entries.0.filter(|min| fields.len() < *min) {
-                    wrong("FieldValueInvalid", format!("Invalid value: {}: {shown} in body should have at least {min} properties", fields.len()));
+                    wrong(
+                        "FieldValueInvalid",
+                        format!(
+                            "Invalid value: {}: {shown} in body should have at least {min} properties",
+                            fields.len()
+                        ),
+                    );
                 }
                 self.fields(path, fields, causes);
             }
@@ -267,8 +376,16 @@ impl Node {
     }
 
     fn fields(&self, path: &str, fields: &Map<String, Value>, causes: &mut Vec<Cause>) {
-        for name in self.required.iter().filter(|name| !fields.contains_key(*name)) {
-            causes.push(Cause { field: join(path, name), reason: "FieldValueRequired", message: "Required value".to_owned() });
+        for name in self
+            .required
+            .iter()
+            .filter(|name| !fields.contains_key(*name))
+        {
+            causes.push(Cause {
+                field: join(path, name),
+                reason: "FieldValueRequired",
+                message: "Required value".to_owned(),
+            });
         }
         for (name, value) in fields {
             if path.is_empty() && is_envelope(name) {
@@ -291,7 +408,12 @@ impl Node {
             let key = if self.is_set {
                 item.clone()
             } else {
-                Value::Object(self.map_keys.iter().map(|key| (key.clone(), item[key].clone())).collect())
+                Value::Object(
+                    self.map_keys
+                        .iter()
+                        .map(|key| (key.clone(), item[key].clone()))
+                        .collect(),
+                )
             };
             if seen.contains(&key) {
                 causes.push(Cause {
@@ -331,7 +453,12 @@ impl Node {
                 for (name, child) in fields {
                     let node = self.properties.get(name).or(self.additional.as_deref());
                     if let (Some(node), false) = (node, path.is_empty() && is_envelope(name)) {
-                        node.check_rules(&join(path, name), child, old.and_then(|old| old.get(name)), causes);
+                        node.check_rules(
+                            &join(path, name),
+                            child,
+                            old.and_then(|old| old.get(name)),
+                            causes,
+                        );
                     }
                 }
             }
@@ -339,9 +466,14 @@ impl Node {
                 if let Some(node) = &self.items {
                     for (index, item) in items.iter().enumerate() {
                         // Only items of a list-map have a counterpart in the old list.
-                        let before = old.filter(|_| self.is_map_list).and_then(Value::as_array).and_then(|before| {
-                            before.iter().find(|before| self.map_keys.iter().all(|key| before[key] == item[key]))
-                        });
+                        let before = old
+                            .filter(|_| self.is_map_list)
+                            .and_then(Value::as_array)
+                            .and_then(|before| {
+                                before.iter().find(|before| {
+                                    self.map_keys.iter().all(|key| before[key] == item[key])
+                                })
+                            });
                         node.check_rules(&format!("{path}[{index}]"), item, before, causes);
                     }
                 }
@@ -356,7 +488,9 @@ impl CelRule {
         let source = json["rule"].as_str().unwrap_or_default().to_owned();
         Self {
             compiled: Rule::compile(&source).map_err(|error| error.to_string()),
-            message: json["message"].as_str().map_or_else(|| format!("failed rule: {source}"), str::to_owned),
+            message: json["message"]
+                .as_str()
+                .map_or_else(|| format!("failed rule: {source}"), str::to_owned),
             path: json["fieldPath"].as_str().unwrap_or_default().to_owned(),
             reason: match json["reason"].as_str() {
                 Some("FieldValueForbidden") => "FieldValueForbidden",
@@ -375,7 +509,10 @@ impl CelRule {
                 return causes.push(Cause {
                     field: path.to_owned(),
                     reason: "InternalError",
-                    message: format!("Internal error: the rule {} does not compile: {error}", self.source),
+                    message: format!(
+                        "Internal error: the rule {} does not compile: {error}",
+                        self.source
+                    ),
                 });
             }
         };
@@ -387,14 +524,26 @@ impl CelRule {
             Ok(false) => self.message.clone(),
             Err(error) => format!("rule evaluation error: {error}: {}", self.source),
         };
-        let field = if self.path.is_empty() { path.to_owned() } else { format!("{path}{}", self.path) };
+        let field = if self.path.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{path}{}", self.path)
+        };
         let message = match self.reason {
             "FieldValueForbidden" => format!("Forbidden: {message}"),
             "FieldValueRequired" => format!("Required value: {message}"),
             "FieldValueDuplicate" => format!("Duplicate value: {}: {message}", shown(value)),
             _ => format!("Invalid value: {}: {message}", shown(value)),
         };
-        causes.push(Cause { field: if field.is_empty() { "<nil>".to_owned() } else { field }, reason: self.reason, message });
+        causes.push(Cause {
+            field: if field.is_empty() {
+                "<nil>".to_owned()
+            } else {
+                field
+            },
+            reason: self.reason,
+            message,
+        });
     }
 }
 
@@ -408,7 +557,11 @@ fn shown(value: &Value) -> String {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 fn shown_path(path: &str) -> &str {

@@ -30,8 +30,14 @@ struct FieldTest {
 impl Selector {
     pub(crate) fn read(labels: &str, fields: &str, kind: &Kind) -> Result<Self, Refusal> {
         Ok(Self {
-            labels: split(labels).into_iter().map(|test| label_test(&test)).collect::<Result<_, _>>()?,
-            fields: split(fields).into_iter().map(|test| field_test(&test, kind)).collect::<Result<_, _>>()?,
+            labels: split(labels)
+                .into_iter()
+                .map(|test| label_test(&test))
+                .collect::<Result<_, _>>()?,
+            fields: split(fields)
+                .into_iter()
+                .map(|test| field_test(&test, kind))
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -40,8 +46,12 @@ impl Selector {
         let labels = self.labels.iter().all(|test| match test {
             LabelTest::Exists(key) => label(key).is_some(),
             LabelTest::Absent(key) => label(key).is_none(),
-            LabelTest::In(key, values) => label(key).is_some_and(|value| values.iter().any(|wanted| wanted == value)),
-            LabelTest::NotIn(key, values) => label(key).is_none_or(|value| values.iter().all(|wanted| wanted != value)),
+            LabelTest::In(key, values) => {
+                label(key).is_some_and(|value| values.iter().any(|wanted| wanted == value))
+            }
+            LabelTest::NotIn(key, values) => {
+                label(key).is_none_or(|value| values.iter().all(|wanted| wanted != value))
+            }
         });
         labels
             && self.fields.iter().all(|test| {
@@ -67,7 +77,10 @@ fn split(text: &str) -> Vec<String> {
         }
         match (character, depth) {
             (',', 0) => parts.push(String::new()),
-            _ => parts.last_mut().expect("there is always a part").push(character),
+            _ => parts
+                .last_mut()
+                .expect("there is always a part")
+                .push(character),
         }
     }
     parts.retain(|part| !part.trim().is_empty());
@@ -77,20 +90,37 @@ fn split(text: &str) -> Vec<String> {
 fn label_test(text: &str) -> Result<LabelTest, Refusal> {
     let text = text.trim();
     let values = |list: &str| {
-        let inner = list.trim().strip_prefix('(').and_then(|list| list.strip_suffix(')'));
-        inner.map(|list| list.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>())
+        let inner = list
+            .trim()
+            .strip_prefix('(')
+            .and_then(|list| list.strip_suffix(')'));
+        inner.map(|list| {
+            list.split(',')
+                .map(|value| value.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
     };
     let wrong = || Refusal::bad_request(format!("unable to parse requirement: {text}"));
     if let Some((key, list)) = text.split_once(" notin ") {
-        return Ok(LabelTest::NotIn(key.trim().to_owned(), values(list).ok_or_else(wrong)?));
+        return Ok(LabelTest::NotIn(
+            key.trim().to_owned(),
+            values(list).ok_or_else(wrong)?,
+        ));
     }
     if let Some((key, list)) = text.split_once(" in ") {
-        return Ok(LabelTest::In(key.trim().to_owned(), values(list).ok_or_else(wrong)?));
+        return Ok(LabelTest::In(
+            key.trim().to_owned(),
+            values(list).ok_or_else(wrong)?,
+        ));
     }
     for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
         if let Some((key, value)) = text.split_once(operator) {
             let (key, value) = (key.trim().to_owned(), vec![value.trim().to_owned()]);
-            return Ok(if equal { LabelTest::In(key, value) } else { LabelTest::NotIn(key, value) });
+            return Ok(if equal {
+                LabelTest::In(key, value)
+            } else {
+                LabelTest::NotIn(key, value)
+            });
         }
     }
     match text.strip_prefix('!') {
@@ -104,13 +134,23 @@ fn field_test(text: &str, kind: &Kind) -> Result<FieldTest, Refusal> {
     for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
         if let Some((path, value)) = text.split_once(operator) {
             let path = path.trim();
-            let known = path == "metadata.name" || (path == "metadata.namespace" && kind.namespaced) || kind.selectable.iter().any(|known| known == path);
+            let known = path == "metadata.name"
+                || (path == "metadata.namespace" && kind.namespaced)
+                || kind.selectable.iter().any(|known| known == path);
             return if known {
-                Ok(FieldTest { path: path.to_owned(), value: value.trim().to_owned(), equal })
+                Ok(FieldTest {
+                    path: path.to_owned(),
+                    value: value.trim().to_owned(),
+                    equal,
+                })
             } else {
-                Err(Refusal::bad_request(format!("field label not supported: {path}")))
+                Err(Refusal::bad_request(format!(
+                    "field label not supported: {path}"
+                )))
             };
         }
     }
-    Err(Refusal::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'")))
+    Err(Refusal::bad_request(format!(
+        "invalid selector: '{text}'; can't understand '{text}'"
+    )))
 }

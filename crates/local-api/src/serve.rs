@@ -41,11 +41,22 @@ impl Door {
     /// A new token, and a certificate for loopback.
     pub(crate) fn new() -> Result<Self, ServeError> {
         let key = rcgen::KeyPair::generate().map_err(ServeError::Certificate)?;
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        let names = [
+            "localhost".to_owned(),
+            "127.0.0.1".to_owned(),
+            "::1".to_owned(),
+        ];
         let parameters = rcgen::CertificateParams::new(names).map_err(ServeError::Certificate)?;
-        let certificate = parameters.self_signed(&key).map_err(ServeError::Certificate)?;
-        let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-        Ok(Self { token, certificate, key })
+        let certificate = parameters
+            .self_signed(&key)
+            .map_err(ServeError::Certificate)?;
+        let token =
+            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+        Ok(Self {
+            token,
+            certificate,
+            key,
+        })
     }
 
     pub(crate) fn kubeconfig(&self, address: SocketAddr) -> String {
@@ -74,14 +85,24 @@ impl Door {
     }
 
     fn admits(&self, request: &Request<Incoming>) -> bool {
-        let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+        let given = request
+            .headers()
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let given = given
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .unwrap_or_default();
         given.as_bytes().ct_eq(self.token.as_bytes()).into()
     }
 }
 
 /// Serves until it is told to stop.
-pub(crate) async fn serve(service: Service, door: Arc<Door>, listener: TcpListener, stop: CancellationToken) -> Result<(), ServeError> {
+pub(crate) async fn serve(
+    service: Service,
+    door: Arc<Door>,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
     let acceptor = door.tls()?;
     loop {
         let stream = tokio::select! {
@@ -92,9 +113,16 @@ pub(crate) async fn serve(service: Service, door: Arc<Door>, listener: TcpListen
                 Err(_) => continue,
             },
         };
-        let (acceptor, service, door, stop) = (acceptor.clone(), service.clone(), door.clone(), stop.clone());
+        let (acceptor, service, door, stop) = (
+            acceptor.clone(),
+            service.clone(),
+            door.clone(),
+            stop.clone(),
+        );
         tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let Ok(stream) = acceptor.accept(stream).await else {
+                return;
+            };
             let handle = service_fn(move |request: Request<Incoming>| {
                 let (mut service, admitted) = (service.clone(), door.admits(&request));
                 async move {
@@ -114,4 +142,3 @@ pub(crate) async fn serve(service: Service, door: Arc<Door>, listener: TcpListen
         });
     }
 }
-

@@ -70,23 +70,36 @@ where
                 Ok(body) => body.to_bytes(),
                 Err(_) => return Ok(refused(&Refusal::too_large(2 * MAX_OBJECT_BYTES))),
             };
-            api.answer(&head.method, &head.uri, &head.headers, body).await
+            api.answer(&head.method, &head.uri, &head.headers, body)
+                .await
         })
     }
 }
 
 impl Api {
-    async fn answer(self: &Arc<Self>, method: &Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Result<Response<AnswerBody>, Lost> {
+    async fn answer(
+        self: &Arc<Self>,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<AnswerBody>, Lost> {
         let accept = text(headers, header::ACCEPT.as_str());
         let request = match request::read(&self.kinds, method, uri) {
             Some(Ok(request)) => request,
             Some(Err(refusal)) => return Ok(refused(&refusal)),
             None => {
                 let address = self.address.get().map_or("", String::as_str);
-                let found = (method == Method::GET).then(|| discovery::answer(&self.kinds, uri.path(), accept, address)).flatten();
+                let found = (method == Method::GET)
+                    .then(|| discovery::answer(&self.kinds, uri.path(), accept, address))
+                    .flatten();
                 return Ok(match (found, uri.path()) {
-                    (Some(answer), _) if accept.contains("as=APIGroupDiscoveryList") && answer["kind"] == "APIGroupDiscoveryList" => {
-                        let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+                    (Some(answer), _)
+                        if accept.contains("as=APIGroupDiscoveryList")
+                            && answer["kind"] == "APIGroupDiscoveryList" =>
+                    {
+                        let content_type =
+                            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
                         with_type(StatusCode::OK, &answer, content_type)
                     }
                     (Some(answer), _) => json_answer(StatusCode::OK, &answer),
@@ -96,12 +109,16 @@ impl Api {
             }
         };
         let kind = &self.kinds[request.kind];
-        let fault = self.faults.strike(request.verb, &kind.plural, request.status, &request.name);
+        let fault = self
+            .faults
+            .strike(request.verb, &kind.plural, request.status, &request.name);
         let mut delay = Duration::ZERO;
         match &fault {
             Some(Fault::Latency(time)) => tokio::time::sleep(*time).await,
             Some(Fault::Refuse(code)) => return Ok(refused(&Refusal::fault(*code))),
-            Some(Fault::DropWatch) if request.verb == Verb::Watch => return Ok(streamed(futures::stream::empty())),
+            Some(Fault::DropWatch) if request.verb == Verb::Watch => {
+                return Ok(streamed(futures::stream::empty()));
+            }
             Some(Fault::StaleWatch(time)) => delay = *time,
             Some(Fault::LoseAnswer | Fault::DropWatch) | None => {}
         }
@@ -125,13 +142,26 @@ impl Api {
         let body: Option<Value> = matches!(request.verb, Verb::Create | Verb::Update | Verb::Patch)
             .then(|| serde_json::from_slice(body).ok())
             .flatten();
-        let named = || body.as_ref().and_then(|body| body["metadata"]["name"].as_str()).unwrap_or_default().to_owned();
+        let named = || {
+            body.as_ref()
+                .and_then(|body| body["metadata"]["name"].as_str())
+                .unwrap_or_default()
+                .to_owned()
+        };
         self.audit.record(AuditEntry {
             verb: request.verb.as_str().to_owned(),
             resource: self.kinds[request.kind].plural.clone(),
-            subresource: if request.status { "status".to_owned() } else { String::new() },
+            subresource: if request.status {
+                "status".to_owned()
+            } else {
+                String::new()
+            },
             namespace: request.namespace.clone().unwrap_or_default(),
-            name: if request.name.is_empty() { named() } else { request.name.clone() },
+            name: if request.name.is_empty() {
+                named()
+            } else {
+                request.name.clone()
+            },
             code: code.as_u16(),
             user_agent: text(headers, header::USER_AGENT.as_str()).to_owned(),
             body,
@@ -139,16 +169,27 @@ impl Api {
         });
     }
 
-    fn read(&self, request: &ResourceRequest, accept: &str) -> Result<Response<AnswerBody>, Refusal> {
+    fn read(
+        &self,
+        request: &ResourceRequest,
+        accept: &str,
+    ) -> Result<Response<AnswerBody>, Refusal> {
         let kind = &self.kinds[request.kind];
         if request.verb == Verb::Get {
             let namespace = request.namespace.as_deref().unwrap_or_default();
-            let object = self.store.lock().get(request.kind, namespace, &request.name);
+            let object = self
+                .store
+                .lock()
+                .get(request.kind, namespace, &request.name);
             let object = object.ok_or_else(|| Refusal::not_found(kind, &request.name))?;
             return Ok(self.one(request, &object, accept, StatusCode::OK, &[]));
         }
         let selector = request.query.selector(kind)?;
-        let limit = request.query.number("limit")?.filter(|limit| *limit > 0).unwrap_or(u64::MAX);
+        let limit = request
+            .query
+            .number("limit")?
+            .filter(|limit| *limit > 0)
+            .unwrap_or(u64::MAX);
         let inner = self.store.lock();
         let after = match request.query.get("continue") {
             Some(token) => {
@@ -162,12 +203,18 @@ impl Api {
             }
             None => None,
         };
-        let version = after.as_ref().map_or(inner.version(), |(version, _)| *version);
+        let version = after
+            .as_ref()
+            .map_or(inner.version(), |(version, _)| *version);
         // A page is taken from the newest state; what the pages before saw is not kept.
         let mut objects = Vec::new();
         let mut last: Option<Key> = None;
         let mut more = false;
-        for (key, object) in inner.range(request.kind, request.namespace.as_deref(), after.as_ref().map(|(_, key)| key)) {
+        for (key, object) in inner.range(
+            request.kind,
+            request.namespace.as_deref(),
+            after.as_ref().map(|(_, key)| key),
+        ) {
             if !selector.takes(object) {
                 continue;
             }
@@ -185,7 +232,10 @@ impl Api {
         }
         let references: Vec<&Value> = objects.iter().map(Arc::as_ref).collect();
         if table::is_asked(accept) {
-            return Ok(json_answer(StatusCode::OK, &table::of(kind, &references, metadata, Timestamp::now())));
+            return Ok(json_answer(
+                StatusCode::OK,
+                &table::of(kind, &references, metadata, Timestamp::now()),
+            ));
         }
         let mut body = format!(
             "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
@@ -199,15 +249,29 @@ impl Api {
             body.push_str(&object.to_string());
         }
         body.push_str("]}");
-        Ok(respond(StatusCode::OK, "application/json", body.into(), &[]))
+        Ok(respond(
+            StatusCode::OK,
+            "application/json",
+            body.into(),
+            &[],
+        ))
     }
 
-    fn watch(&self, request: &ResourceRequest, accept: &str, delay: Duration) -> Result<Response<AnswerBody>, Refusal> {
+    fn watch(
+        &self,
+        request: &ResourceRequest,
+        accept: &str,
+        delay: Duration,
+    ) -> Result<Response<AnswerBody>, Refusal> {
         let kind = &self.kinds[request.kind];
         let query = &request.query;
         let mut selector = query.selector(kind)?;
         if !request.name.is_empty() {
-            selector = crate::selector::Selector::read("", &format!("metadata.name={}", request.name), kind)?;
+            selector = crate::selector::Selector::read(
+                "",
+                &format!("metadata.name={}", request.name),
+                kind,
+            )?;
         }
         let given = query.number("resourceVersion")?;
         let send_initial = query.is_true("sendInitialEvents");
@@ -215,14 +279,23 @@ impl Api {
         let from_the_start = send_initial || given.is_none_or(|version| version == 0);
         let (from, initial) = if from_the_start {
             let objects = inner.range(request.kind, request.namespace.as_deref(), None);
-            (inner.version(), objects.map(|(_, object)| object).filter(|object| selector.takes(object)).cloned().collect())
+            (
+                inner.version(),
+                objects
+                    .map(|(_, object)| object)
+                    .filter(|object| selector.takes(object))
+                    .cloned()
+                    .collect(),
+            )
         } else {
             (given.unwrap_or_default(), Vec::new())
         };
         let compacted = inner.compacted();
         drop(inner);
         if from < compacted {
-            return Ok(streamed(futures::stream::iter([watch::expired(from, compacted)])));
+            return Ok(streamed(futures::stream::iter([watch::expired(
+                from, compacted,
+            )])));
         }
         let bookmarks = query.is_true("allowWatchBookmarks");
         let watch = Watch {
@@ -241,14 +314,22 @@ impl Api {
         Ok(streamed(watch::lines(watch, self.store.clone())))
     }
 
-    fn write(&self, request: &ResourceRequest, headers: &HeaderMap, body: &Bytes, accept: &str) -> Result<Response<AnswerBody>, Refusal> {
+    fn write(
+        &self,
+        request: &ResourceRequest,
+        headers: &HeaderMap,
+        body: &Bytes,
+        accept: &str,
+    ) -> Result<Response<AnswerBody>, Refusal> {
         let kind = &self.kinds[request.kind];
         let content_type = text(headers, header::CONTENT_TYPE.as_str());
         let parse = || -> Result<Value, Refusal> {
             if body.is_empty() {
                 return Ok(Value::Null);
             }
-            serde_json::from_slice(body).map_err(|error| Refusal::bad_request(format!("the object provided is unrecognized: {error}")))
+            serde_json::from_slice(body).map_err(|error| {
+                Refusal::bad_request(format!("the object provided is unrecognized: {error}"))
+            })
         };
         let mut inner = self.store.lock();
         let mut writer = Writer {
@@ -261,8 +342,14 @@ impl Api {
         };
         let (object, code) = match request.verb {
             Verb::Create => (writer.create(parse()?)?, StatusCode::CREATED),
-            Verb::Update => (writer.update(&request.name, parse()?, request.status)?, StatusCode::OK),
-            Verb::Patch => (writer.patch(&request.name, content_type, body, request.status)?, StatusCode::OK),
+            Verb::Update => (
+                writer.update(&request.name, parse()?, request.status)?,
+                StatusCode::OK,
+            ),
+            Verb::Patch => (
+                writer.patch(&request.name, content_type, body, request.status)?,
+                StatusCode::OK,
+            ),
             Verb::Delete => {
                 let object = writer.delete(&request.name, &parse()?)?;
                 let held = object["metadata"]["deletionTimestamp"].is_string();
@@ -303,10 +390,23 @@ impl Api {
         Ok(self.one(request, &object, accept, code, &warnings))
     }
 
-    fn one(&self, request: &ResourceRequest, object: &Arc<Value>, accept: &str, code: StatusCode, warnings: &[String]) -> Response<AnswerBody> {
+    fn one(
+        &self,
+        request: &ResourceRequest,
+        object: &Arc<Value>,
+        accept: &str,
+        code: StatusCode,
+        warnings: &[String],
+    ) -> Response<AnswerBody> {
         let body = if table::is_asked(accept) {
             let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-            table::of(&self.kinds[request.kind], &[object.as_ref()], metadata, Timestamp::now()).to_string()
+            table::of(
+                &self.kinds[request.kind],
+                &[object.as_ref()],
+                metadata,
+                Timestamp::now(),
+            )
+            .to_string()
         } else {
             object.to_string()
         };
@@ -328,11 +428,23 @@ fn with_type(code: StatusCode, value: &Value, content_type: &str) -> Response<An
 }
 
 fn plain(text: &'static str) -> Response<AnswerBody> {
-    respond(StatusCode::OK, "text/plain", Bytes::from_static(text.as_bytes()), &[])
+    respond(
+        StatusCode::OK,
+        "text/plain",
+        Bytes::from_static(text.as_bytes()),
+        &[],
+    )
 }
 
-fn respond(code: StatusCode, content_type: &str, body: Bytes, warnings: &[String]) -> Response<AnswerBody> {
-    let body = Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync();
+fn respond(
+    code: StatusCode,
+    content_type: &str,
+    body: Bytes,
+    warnings: &[String],
+) -> Response<AnswerBody> {
+    let body = Full::new(body)
+        .map_err(|never: Infallible| match never {})
+        .boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = code;
     if let Ok(value) = content_type.parse() {
@@ -349,28 +461,44 @@ fn respond(code: StatusCode, content_type: &str, body: Bytes, warnings: &[String
 fn streamed(lines: impl futures::Stream<Item = Bytes> + Send + 'static) -> Response<AnswerBody> {
     let body = StreamBody::new(lines.map(|line| Ok::<_, Lost>(Frame::data(line)))).boxed_unsync();
     let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
     response
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }
 
 fn token(version: u64, (namespace, name): &Key) -> String {
     use base64::Engine;
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("{version}\n{namespace}\n{name}"))
+    base64::engine::general_purpose::URL_SAFE_NO_PAD
+        .encode(format!("{version}\n{namespace}\n{name}"))
 }
 
 fn read_token(token: &str) -> Result<(u64, Key), Refusal> {
     use base64::Engine;
-    let wrong = || Refusal::bad_request("continue key is not valid: it was not given by this server");
-    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong())?;
+    let wrong =
+        || Refusal::bad_request("continue key is not valid: it was not given by this server");
+    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
+        .decode(token)
+        .map_err(|_| wrong())?;
     let text = String::from_utf8(bytes).map_err(|_| wrong())?;
     let mut parts = text.splitn(3, '\n');
     let (version, namespace, name) = (parts.next(), parts.next(), parts.next());
-    match (version.and_then(|version| version.parse().ok()), namespace, name) {
-        (Some(version), Some(namespace), Some(name)) => Ok((version, (namespace.to_owned(), name.to_owned()))),
+    match (
+        version.and_then(|version| version.parse().ok()),
+        namespace,
+        name,
+    ) {
+        (Some(version), Some(namespace), Some(name)) => {
+            Ok((version, (namespace.to_owned(), name.to_owned())))
+        }
         _ => Err(wrong()),
     }
 }

@@ -48,14 +48,25 @@ pub(crate) struct Inner {
 impl Store {
     pub(crate) fn new() -> Self {
         let newest = watch::Sender::new(1);
-        let inner = Inner { version: 1, compacted: 0, objects: BTreeMap::new(), history: VecDeque::new(), newest: newest.clone() };
-        Self { inner: Mutex::new(inner), newest }
+        let inner = Inner {
+            version: 1,
+            compacted: 0,
+            objects: BTreeMap::new(),
+            history: VecDeque::new(),
+            newest: newest.clone(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            newest,
+        }
     }
 
     /// Exclusive access: what happens under one lock is one transaction.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         // A panic while the lock is held leaves whole objects behind: every change is a single insert.
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.inner
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Tells when there is something newer.
@@ -74,24 +85,38 @@ impl Inner {
     }
 
     pub(crate) fn get(&self, kind: KindIndex, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        self.objects.get(&kind)?.get(&(namespace.to_owned(), name.to_owned())).cloned()
+        self.objects
+            .get(&kind)?
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .cloned()
     }
 
     /// The objects of a kind from a key on, in order; of one namespace, or of all when `namespace` is `None`.
-    pub(crate) fn range<'a>(&'a self, kind: KindIndex, namespace: Option<&'a str>, after: Option<&Key>) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+    pub(crate) fn range<'a>(
+        &'a self,
+        kind: KindIndex,
+        namespace: Option<&'a str>,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
         use std::ops::Bound;
         let lower = match (after, namespace) {
             (Some(key), _) => Bound::Excluded(key.clone()),
             (None, Some(namespace)) => Bound::Included((namespace.to_owned(), String::new())),
             (None, None) => Bound::Unbounded,
         };
-        let objects = self.objects.get(&kind).into_iter().flat_map(move |objects| objects.range((lower.clone(), Bound::Unbounded)));
+        let objects = self
+            .objects
+            .get(&kind)
+            .into_iter()
+            .flat_map(move |objects| objects.range((lower.clone(), Bound::Unbounded)));
         objects.take_while(move |(key, _)| namespace.is_none_or(|namespace| key.0 == namespace))
     }
 
     /// Every object of every kind.
     pub(crate) fn everything(&self) -> impl Iterator<Item = (KindIndex, &Key, &Arc<Value>)> {
-        self.objects.iter().flat_map(|(kind, objects)| objects.iter().map(|(key, object)| (*kind, key, object)))
+        self.objects
+            .iter()
+            .flat_map(|(kind, objects)| objects.iter().map(|(key, object)| (*kind, key, object)))
     }
 
     /// Stores an object under a new version, which it carries.
@@ -99,8 +124,19 @@ impl Inner {
         self.version += 1;
         object["metadata"]["resourceVersion"] = Value::String(self.version.to_string());
         let object = Arc::new(object);
-        let before = self.objects.entry(kind).or_default().insert(key.clone(), object.clone());
-        self.record(Change { version: self.version, kind, namespace: key.0, before, object: object.clone(), deleted: false });
+        let before = self
+            .objects
+            .entry(kind)
+            .or_default()
+            .insert(key.clone(), object.clone());
+        self.record(Change {
+            version: self.version,
+            kind,
+            namespace: key.0,
+            before,
+            object: object.clone(),
+            deleted: false,
+        });
         object
     }
 
@@ -124,7 +160,9 @@ impl Inner {
 
     /// The changes after a version, oldest first.
     pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Change> {
-        let begin = self.history.partition_point(|change| change.version <= version);
+        let begin = self
+            .history
+            .partition_point(|change| change.version <= version);
         self.history.range(begin..)
     }
 

@@ -7,7 +7,10 @@ use crate::kinds::{Column, Kind, at};
 
 /// Whether the client asks for a table, by its Accept header.
 pub(crate) fn is_asked(accept: &str) -> bool {
-    accept.split(',').next().is_some_and(|first| first.contains("as=Table"))
+    accept
+        .split(',')
+        .next()
+        .is_some_and(|first| first.contains("as=Table"))
 }
 
 /// A table of objects.
@@ -72,7 +75,9 @@ fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
             Ok(time) => json!(age(now.duration_since(time).as_secs())),
             Err(_) => json!("<invalid>"),
         },
-        (Some(value @ (Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null)), _) => value.clone(),
+        (Some(value @ (Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null)), _) => {
+            value.clone()
+        }
         (Some(other), _) => json!(other.to_string()),
     }
 }

@@ -66,7 +66,9 @@ pub(crate) fn lines(watch: Watch, store: Arc<Store>) -> impl Stream<Item = Bytes
         watch,
     };
     cursor.show_initial();
-    stream::unfold(cursor, |mut cursor| async move { cursor.next().await.map(|line| (line, cursor)) })
+    stream::unfold(cursor, |mut cursor| async move {
+        cursor.next().await.map(|line| (line, cursor))
+    })
 }
 
 impl Cursor {
@@ -94,7 +96,11 @@ impl Cursor {
             if !self.pending.is_empty() {
                 continue;
             }
-            let bookmark_at = if self.watch.bookmarks { self.next_bookmark } else { self.end };
+            let bookmark_at = if self.watch.bookmarks {
+                self.next_bookmark
+            } else {
+                self.end
+            };
             tokio::select! {
                 changed = self.newest.changed() => match changed {
                     Ok(()) if !self.watch.delay.is_zero() => tokio::time::sleep(self.watch.delay).await,
@@ -125,14 +131,24 @@ impl Cursor {
         let store = self.store.clone();
         let inner = store.lock();
         if inner.compacted() > self.seen {
-            self.pending.push_back(expired(self.seen, inner.compacted()));
+            self.pending
+                .push_back(expired(self.seen, inner.compacted()));
             self.done = true;
             return;
         }
         let mine = |change: &&Change| {
-            change.kind == self.watch.kind && self.watch.namespace.as_ref().is_none_or(|namespace| *namespace == change.namespace)
+            change.kind == self.watch.kind
+                && self
+                    .watch
+                    .namespace
+                    .as_ref()
+                    .is_none_or(|namespace| *namespace == change.namespace)
         };
-        let changes: Vec<Change> = inner.changes_after(self.seen).filter(mine).cloned().collect();
+        let changes: Vec<Change> = inner
+            .changes_after(self.seen)
+            .filter(mine)
+            .cloned()
+            .collect();
         self.seen = inner.version();
         drop(inner);
         for change in changes {
@@ -146,7 +162,10 @@ impl Cursor {
     /// An object that enters the selection is ADDED, one that leaves it is DELETED.
     fn type_of(&self, change: &Change) -> Option<&'static str> {
         let selector = &self.watch.selector;
-        let before = change.before.as_ref().is_some_and(|before| selector.takes(before));
+        let before = change
+            .before
+            .as_ref()
+            .is_some_and(|before| selector.takes(before));
         let now = !change.deleted && selector.takes(&change.object);
         match (before, now) {
             (false, true) => Some("ADDED"),
@@ -161,7 +180,9 @@ impl Cursor {
         if self.watch.as_table {
             let kind = &self.watch.kinds[self.watch.kind];
             let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-            text.push_str(&table::of(kind, &[object.as_ref()], metadata, Timestamp::now()).to_string());
+            text.push_str(
+                &table::of(kind, &[object.as_ref()], metadata, Timestamp::now()).to_string(),
+            );
         } else {
             text.push_str(&object.to_string());
         }
@@ -171,17 +192,25 @@ impl Cursor {
 
     fn bookmark(&self, version: u64, initial_end: bool) -> Bytes {
         let kind = &self.watch.kinds[self.watch.kind];
-        let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+        let object =
+            json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
         format!("{}\n", json!({"type": "BOOKMARK", "object": object})).into()
     }
 }
 
 /// What a watch is told whose version is no longer in the history.
 pub(crate) fn expired(version: u64, compacted: u64) -> Bytes {
-    let refusal = crate::errors::Refusal::expired(format!("too old resource version: {version} ({compacted})"));
-    format!("{}\n", json!({"type": "ERROR", "object": refusal.to_json()})).into()
+    let refusal = crate::errors::Refusal::expired(format!(
+        "too old resource version: {version} ({compacted})"
+    ));
+    format!(
+        "{}\n",
+        json!({"type": "ERROR", "object": refusal.to_json()})
+    )
+    .into()
 }

@@ -41,9 +41,15 @@ impl Writer<'_> {
         let metadata = &mut object["metadata"];
         let name = match (metadata["name"].as_str(), metadata["generateName"].as_str()) {
             (Some(name), _) if !name.is_empty() => name.to_owned(),
-            (_, Some(prefix)) if !prefix.is_empty() => format!("{prefix}{}", &Uuid::new_v4().simple().to_string()[..5]),
+            (_, Some(prefix)) if !prefix.is_empty() => {
+                format!("{prefix}{}", &Uuid::new_v4().simple().to_string()[..5])
+            }
             _ => {
-                let cause = Cause { field: "metadata.name".into(), reason: "FieldValueRequired", message: "Required value: name or generateName is required".into() };
+                let cause = Cause {
+                    field: "metadata.name".into(),
+                    reason: "FieldValueRequired",
+                    message: "Required value: name or generateName is required".into(),
+                };
                 return Err(Refusal::invalid(self.kind(), "", vec![cause]));
             }
         };
@@ -51,17 +57,29 @@ impl Writer<'_> {
         if let Some(cause) = bad_name(&name) {
             return Err(Refusal::invalid(self.kind(), &name, vec![cause]));
         }
-        if metadata["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
-            return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
+        if metadata["resourceVersion"]
+            .as_str()
+            .is_some_and(|version| !version.is_empty())
+        {
+            return Err(Refusal::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         metadata["uid"] = json!(Uuid::new_v4().to_string());
         metadata["creationTimestamp"] = json!(seconds(Timestamp::now()));
         metadata["generation"] = json!(1);
-        for server_owned in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
+        for server_owned in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "managedFields",
+        ] {
             remove(metadata, server_owned);
         }
         if self.kind().status {
-            object.as_object_mut().map(|fields| fields.shift_remove("status"));
+            object
+                .as_object_mut()
+                .map(|fields| fields.shift_remove("status"));
         }
         self.fill_in(&mut object);
         self.admit(&name, &mut object, None)?;
@@ -71,26 +89,51 @@ impl Writer<'_> {
         self.store(&name, object)
     }
 
-    pub(crate) fn update(&mut self, name: &str, object: Value, status: bool) -> Result<Arc<Value>, Refusal> {
+    pub(crate) fn update(
+        &mut self,
+        name: &str,
+        object: Value,
+        status: bool,
+    ) -> Result<Arc<Value>, Refusal> {
         let old = self.existing(name)?;
         self.replace(name, object, &old, status)
     }
 
-    pub(crate) fn patch(&mut self, name: &str, content_type: &str, body: &[u8], status: bool) -> Result<Arc<Value>, Refusal> {
+    pub(crate) fn patch(
+        &mut self,
+        name: &str,
+        content_type: &str,
+        body: &[u8],
+        status: bool,
+    ) -> Result<Arc<Value>, Refusal> {
         let old = self.existing(name)?;
         let object = patch::apply(self.kind(), &old, content_type, body)?;
         self.replace(name, object, &old, status)
     }
 
-    fn replace(&mut self, name: &str, mut object: Value, old: &Arc<Value>, status: bool) -> Result<Arc<Value>, Refusal> {
+    fn replace(
+        &mut self,
+        name: &str,
+        mut object: Value,
+        old: &Arc<Value>,
+        status: bool,
+    ) -> Result<Arc<Value>, Refusal> {
         self.check_envelope(&mut object, name)?;
-        let given = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let given = object["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap_or_default();
         if !given.is_empty() && old["metadata"]["resourceVersion"] != given {
             return Err(Refusal::conflict(self.kind(), name));
         }
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && old["metadata"]["uid"] != uid {
-            return Err(Refusal::precondition(self.kind(), name, "UID", uid, old["metadata"]["uid"].as_str().unwrap_or_default()));
+            return Err(Refusal::precondition(
+                self.kind(),
+                name,
+                "UID",
+                uid,
+                old["metadata"]["uid"].as_str().unwrap_or_default(),
+            ));
         }
         let mut next = if status {
             // Through the subresource only the status changes.
@@ -102,8 +145,18 @@ impl Writer<'_> {
                 set(&mut object, "status", old.get("status").cloned());
             }
             let metadata = &mut object["metadata"];
-            for server_owned in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-                set(metadata, server_owned, old["metadata"].get(server_owned).cloned());
+            for server_owned in [
+                "uid",
+                "creationTimestamp",
+                "generation",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+            ] {
+                set(
+                    metadata,
+                    server_owned,
+                    old["metadata"].get(server_owned).cloned(),
+                );
             }
             metadata["name"] = json!(name);
             remove(metadata, "managedFields");
@@ -116,8 +169,11 @@ impl Writer<'_> {
         if next == **old {
             return Ok(old.clone());
         }
-        if self.kind().schema.is_some() && without_metadata_and_status(&next) != without_metadata_and_status(old) {
-            next["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or(1) + 1);
+        if self.kind().schema.is_some()
+            && without_metadata_and_status(&next) != without_metadata_and_status(old)
+        {
+            next["metadata"]["generation"] =
+                json!(old["metadata"]["generation"].as_i64().unwrap_or(1) + 1);
         }
         let deleting = next["metadata"]["deletionTimestamp"].is_string();
         if deleting && finalizers(&next).is_empty() && !self.query.is_dry_run() {
@@ -133,9 +189,18 @@ impl Writer<'_> {
     pub(crate) fn delete(&mut self, name: &str, options: &Value) -> Result<Arc<Value>, Refusal> {
         let old = self.existing(name)?;
         for (field, what) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
-            let (given, actual) = (options["preconditions"][field].as_str(), old["metadata"][field].as_str().unwrap_or_default());
+            let (given, actual) = (
+                options["preconditions"][field].as_str(),
+                old["metadata"][field].as_str().unwrap_or_default(),
+            );
             if let Some(given) = given.filter(|given| *given != actual) {
-                return Err(Refusal::precondition(self.kind(), name, what, given, actual));
+                return Err(Refusal::precondition(
+                    self.kind(),
+                    name,
+                    what,
+                    given,
+                    actual,
+                ));
             }
         }
         if self.query.is_dry_run() {
@@ -153,8 +218,11 @@ impl Writer<'_> {
             }
             return self.store(name, marked);
         }
-        let orphan = options["propagationPolicy"] == "Orphan" || options["orphanDependents"] == true;
-        let last = self.remove_now(name).ok_or_else(|| Refusal::not_found(self.kind(), name))?;
+        let orphan =
+            options["propagationPolicy"] == "Orphan" || options["orphanDependents"] == true;
+        let last = self
+            .remove_now(name)
+            .ok_or_else(|| Refusal::not_found(self.kind(), name))?;
         if !orphan {
             collect(self.inner, self.kinds);
         }
@@ -165,8 +233,12 @@ impl Writer<'_> {
         let key = self.key(name);
         let last = self.inner.remove(self.index, &key)?;
         if self.kind().kind == "Namespace" {
-            let inside: Vec<_> =
-                self.inner.everything().filter(|(_, (namespace, _), _)| namespace == name).map(|(kind, key, _)| (kind, key.clone())).collect();
+            let inside: Vec<_> = self
+                .inner
+                .everything()
+                .filter(|(_, (namespace, _), _)| namespace == name)
+                .map(|(kind, key, _)| (kind, key.clone()))
+                .collect();
             for (kind, key) in inside {
                 self.inner.remove(kind, &key);
             }
@@ -175,7 +247,9 @@ impl Writer<'_> {
     }
 
     fn existing(&self, name: &str) -> Result<Arc<Value>, Refusal> {
-        self.inner.get(self.index, &self.namespace, name).ok_or_else(|| Refusal::not_found(self.kind(), name))
+        self.inner
+            .get(self.index, &self.namespace, name)
+            .ok_or_else(|| Refusal::not_found(self.kind(), name))
     }
 
     fn store(&mut self, name: &str, object: Value) -> Result<Arc<Value>, Refusal> {
@@ -195,12 +269,17 @@ impl Writer<'_> {
         if !object.is_object() {
             return Err(Refusal::bad_request("the body is not a JSON object"));
         }
-        for (field, expected) in [("apiVersion", kind.api_version()), ("kind", kind.kind.clone())] {
+        for (field, expected) in [
+            ("apiVersion", kind.api_version()),
+            ("kind", kind.kind.clone()),
+        ] {
             match object[field].as_str() {
                 Some(given) if given == expected => {}
                 None | Some("") => object[field] = json!(expected),
                 Some(given) => {
-                    return Err(Refusal::bad_request(format!("the {field} in the data ({given}) does not match the expected {field} ({expected})")));
+                    return Err(Refusal::bad_request(format!(
+                        "the {field} in the data ({given}) does not match the expected {field} ({expected})"
+                    )));
                 }
             }
         }
@@ -208,13 +287,20 @@ impl Writer<'_> {
             object["metadata"] = json!({});
         }
         let metadata = &mut object["metadata"];
-        if let Some(given) = metadata["name"].as_str().filter(|given| !name.is_empty() && *given != name) {
-            return Err(Refusal::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")));
+        if let Some(given) = metadata["name"]
+            .as_str()
+            .filter(|given| !name.is_empty() && *given != name)
+        {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
         }
         if kind.namespaced {
             match metadata["namespace"].as_str() {
                 Some(given) if !given.is_empty() && given != self.namespace => {
-                    return Err(Refusal::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+                    return Err(Refusal::bad_request(
+                        "the namespace of the provided object does not match the namespace sent on the request",
+                    ));
                 }
                 _ => metadata["namespace"] = json!(self.namespace),
             }
@@ -228,13 +314,24 @@ impl Writer<'_> {
         if !self.kind().namespaced {
             return Ok(());
         }
-        let Some(namespaces) = self.kinds.iter().position(|kind| kind.group.is_empty() && kind.kind == "Namespace") else { return Ok(()) };
+        let Some(namespaces) = self
+            .kinds
+            .iter()
+            .position(|kind| kind.group.is_empty() && kind.kind == "Namespace")
+        else {
+            return Ok(());
+        };
         match self.inner.get(namespaces, "", &self.namespace) {
-            Some(namespace) if namespace["metadata"]["deletionTimestamp"].is_string() => Err(Refusal::forbidden(
-                self.kind(),
-                "",
-                &format!("unable to create new content in namespace {} because it is being terminated", self.namespace),
-            )),
+            Some(namespace) if namespace["metadata"]["deletionTimestamp"].is_string() => {
+                Err(Refusal::forbidden(
+                    self.kind(),
+                    "",
+                    &format!(
+                        "unable to create new content in namespace {} because it is being terminated",
+                        self.namespace
+                    ),
+                ))
+            }
             Some(_) => Ok(()),
             None => Err(Refusal::not_found(&self.kinds[namespaces], &self.namespace)),
         }
@@ -255,10 +352,14 @@ impl Writer<'_> {
                 if object["type"].is_null() {
                     object["type"] = json!("Opaque");
                 }
-                if let Some(Value::Object(texts)) = object.as_object_mut().and_then(|fields| fields.shift_remove("stringData")) {
+                if let Some(Value::Object(texts)) = object
+                    .as_object_mut()
+                    .and_then(|fields| fields.shift_remove("stringData"))
+                {
                     for (key, text) in texts {
                         let text = text.as_str().unwrap_or_default();
-                        object["data"][key] = json!(base64::engine::general_purpose::STANDARD.encode(text));
+                        object["data"][key] =
+                            json!(base64::engine::general_purpose::STANDARD.encode(text));
                     }
                 }
             }
@@ -267,16 +368,30 @@ impl Writer<'_> {
     }
 
     /// Defaults, pruning and validation of custom kinds.
-    fn admit(&mut self, name: &str, object: &mut Value, old: Option<&Arc<Value>>) -> Result<(), Refusal> {
+    fn admit(
+        &mut self,
+        name: &str,
+        object: &mut Value,
+        old: Option<&Arc<Value>>,
+    ) -> Result<(), Refusal> {
         let kinds = self.kinds;
         let kind = &kinds[self.index];
-        let Some(schema) = &kind.schema else { return Ok(()) };
+        let Some(schema) = &kind.schema else {
+            return Ok(());
+        };
         let unknown = schema.prune(object);
         if !unknown.is_empty() {
             match self.query.get("fieldValidation").unwrap_or("Warn") {
                 "Strict" => {
-                    let list: Vec<_> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-                    let full = if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) };
+                    let list: Vec<_> = unknown
+                        .iter()
+                        .map(|path| format!("unknown field \"{path}\""))
+                        .collect();
+                    let full = if kind.group.is_empty() {
+                        kind.kind.clone()
+                    } else {
+                        format!("{}.{}", kind.kind, kind.group)
+                    };
                     let _ = full;
                     return Err(Refusal::bad_request(format!(
                         "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
@@ -286,26 +401,42 @@ impl Writer<'_> {
                         list.join(", ")
                     )));
                 }
-                "Warn" => self.warnings.extend(unknown.iter().map(|path| format!("unknown field \"{path}\""))),
+                "Warn" => self.warnings.extend(
+                    unknown
+                        .iter()
+                        .map(|path| format!("unknown field \"{path}\"")),
+                ),
                 _ => {}
             }
         }
         schema.default(object);
         let causes = schema.validate(object, old.map(|old| old.as_ref()));
-        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, causes)) }
+        if causes.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::invalid(kind, name, causes))
+        }
     }
 }
 
 /// Removes objects all of whose owners are gone, again and again.
 fn collect(inner: &mut Inner, kinds: &[Kind]) {
     loop {
-        let uids: std::collections::HashSet<String> =
-            inner.everything().filter_map(|(_, _, object)| object["metadata"]["uid"].as_str().map(str::to_owned)).collect();
+        let uids: std::collections::HashSet<String> = inner
+            .everything()
+            .filter_map(|(_, _, object)| object["metadata"]["uid"].as_str().map(str::to_owned))
+            .collect();
         let orphans: Vec<_> = inner
             .everything()
             .filter(|(_, _, object)| {
-                let owners = object["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
-                !owners.is_empty() && owners.iter().all(|owner| owner["uid"].as_str().is_some_and(|uid| !uids.contains(uid)))
+                let owners = object["metadata"]["ownerReferences"]
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                !owners.is_empty()
+                    && owners
+                        .iter()
+                        .all(|owner| owner["uid"].as_str().is_some_and(|uid| !uids.contains(uid)))
             })
             .map(|(kind, key, object)| (kind, key.clone(), object.clone()))
             .collect();
@@ -327,12 +458,17 @@ fn collect(inner: &mut Inner, kinds: &[Kind]) {
 }
 
 fn finalizers(object: &Value) -> &[Value] {
-    object["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default()
+    object["metadata"]["finalizers"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 fn without_metadata_and_status(object: &Value) -> Vec<(&String, &Value)> {
     let fields = object.as_object().into_iter().flatten();
-    let mut fields: Vec<_> = fields.filter(|(name, _)| *name != "metadata" && *name != "status").collect();
+    let mut fields: Vec<_> = fields
+        .filter(|(name, _)| *name != "metadata" && *name != "status")
+        .collect();
     fields.sort_by_key(|(name, _)| *name);
     fields
 }
@@ -362,7 +498,10 @@ fn seconds(time: Timestamp) -> String {
 fn bad_name(name: &str) -> Option<Cause> {
     let label = |label: &str| {
         let byte = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !label.is_empty() && label.bytes().all(byte) && !label.starts_with('-') && !label.ends_with('-')
+        !label.is_empty()
+            && label.bytes().all(byte)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
     };
     let message = if name.len() > 253 {
         "must be no more than 253 bytes".to_owned()
@@ -371,5 +510,9 @@ fn bad_name(name: &str) -> Option<Cause> {
     } else {
         return None;
     };
-    Some(Cause { field: "metadata.name".into(), reason: "FieldValueInvalid", message: format!("Invalid value: \"{name}\": {message}") })
+    Some(Cause {
+        field: "metadata.name".into(),
+        reason: "FieldValueInvalid",
+        message: format!("Invalid value: \"{name}\": {message}"),
+    })
 }

@@ -19,6 +19,9 @@ use calls::Calls;
 
 mod calls;
 
+/// How long a run waits for its first turn before its status says so.
+const QUEUED_SHOWN_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// What a run needs of its driver while one input is taken.
 pub(super) struct Context<'a> {
     pub(super) config: &'a Config,
@@ -108,16 +111,22 @@ impl Live {
 
     /// Begins: what was not written by then is shown after a while.
     pub(super) fn begin(&mut self, cancel: bool, names: Names<'_>, context: &mut Context<'_>) {
-        if self.pipeline.untouched() {
-            self.pipeline
-                .demand(context.now + context.config.coalesce, WriteReason::Running);
-        }
         let observations: &[_] = if cancel {
             &[Observation::CancelRequested]
         } else {
             &[]
         };
         self.advance(observations, names, context);
+        if self.pipeline.untouched() {
+            // A short queue is no news, and a write for each run would lengthen it.
+            let wait = if self.as_queued().is_some() {
+                QUEUED_SHOWN_AFTER
+            } else {
+                context.config.coalesce
+            };
+            self.pipeline
+                .demand(context.now + wait, WriteReason::Running);
+        }
     }
 
     /// Advances and carries its effects out, apart from the write.
@@ -190,7 +199,7 @@ impl Live {
             .pipeline
             .stored()
             .is_some_and(|stored| stored.phase == RunPhase::Pending);
-        if is_first && shown_as_queued {
+        if is_first && (self.pipeline.untouched() || shown_as_queued) {
             let soon = context.now + context.config.coalesce;
             self.pipeline.demand(soon, WriteReason::Running);
         }

@@ -75,12 +75,12 @@ fn no_more_calls_are_out_than_there_are_places() {
 }
 
 #[test]
-fn run_that_waits_for_its_first_turn_is_shown_as_queued() {
+fn run_that_waits_ten_seconds_for_its_first_turn_is_shown_as_queued() {
     let mut world = narrow(1, 1);
-    world.nature.call = Box::new(|_, _| (ms(1000), ok()));
+    world.nature.call = Box::new(|_, _| (ms(20_000), ok()));
     world.create("first", "flow");
     world.create("second", "flow");
-    world.run_for(ms(500));
+    world.run_for(ms(10_500));
     let queued = world.stored("second").clone();
     assert_eq!(
         (queued.phase, queued.reason.as_str()),
@@ -89,7 +89,7 @@ fn run_that_waits_for_its_first_turn_is_shown_as_queued() {
     assert_eq!(queued.start_time, None);
     assert_eq!(queued.revision.as_deref(), Some("flow-1"));
     assert_eq!(queued.steps[0].phase, StepPhase::Pending);
-    world.run_for(ms(1000));
+    world.run_for(ms(10_000));
     let running = world.stored("second");
     assert_eq!(
         (running.phase, running.reason.as_str()),

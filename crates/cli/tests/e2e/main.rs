@@ -1,0 +1,8 @@
+//! End to end on real processes and real sockets, all on loopback.
+
+mod bad_input;
+mod crash;
+mod dev;
+mod installation;
+mod limits;
+mod throughput;
