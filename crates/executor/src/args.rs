@@ -12,56 +12,55 @@ use kubezap_chassis::args::LogArgs;
 /// allow-list, which comes with each request, names.
 #[derive(Debug, Parser)]
 #[command(name = "kubezap-http-executor", version)]
-pub struct Args {
+pub(crate) struct Args {
     /// Address for `POST /execute` over mutual TLS.
     #[arg(long, default_value = "0.0.0.0:8091", value_name = "IP:PORT")]
-    pub listen: String,
+    pub(crate) listen: String,
 
     /// Address for /healthz, /readyz and /metrics, plain HTTP.
     #[arg(long, default_value = "0.0.0.0:8092", value_name = "IP:PORT")]
-    pub health_listen: String,
+    pub(crate) health_listen: String,
 
     /// Certificate chain of this executor, PEM; looked at every 30 seconds for a newer one.
     #[arg(long, value_name = "FILE")]
-    pub tls_cert: PathBuf,
+    pub(crate) tls_cert: PathBuf,
 
     /// Key of that certificate, PEM.
     #[arg(long, value_name = "FILE")]
-    pub tls_key: PathBuf,
+    pub(crate) tls_key: PathBuf,
 
     /// Certificates of the installation's CA, PEM; several while it rotates.
     #[arg(long, value_name = "FILE")]
-    pub tls_ca: PathBuf,
+    pub(crate) tls_ca: PathBuf,
 
     /// Name of the installation; only `spiffe://<name>/controller` is served.
     #[arg(long, value_name = "NAME")]
-    pub installation: String,
+    pub(crate) installation: String,
 
     /// The largest response body, in bytes, that a request may ask for; a larger response fails its step.
     #[arg(long, default_value_t = 1024 * 1024, value_name = "BYTES")]
-    pub body_limit_bytes: u64,
+    pub(crate) body_limit_bytes: u64,
 
     /// Networks that are refused on top of the built-in ones, whatever an allow-list says; comma-separated.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
-    pub blocked_cidrs: Vec<IpNet>,
+    pub(crate) blocked_cidrs: Vec<IpNet>,
 
     /// The only ports that may be reached, unless an allow-list entry names another; comma-separated, any by default.
     #[arg(long, value_delimiter = ',', value_name = "PORT")]
-    pub ports: Option<Vec<u16>>,
+    pub(crate) ports: Option<Vec<u16>>,
 
     /// DNS domain of the cluster, whose names are refused.
     #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
-    pub cluster_domain: String,
+    pub(crate) cluster_domain: String,
 
     /// Calls that run at once; more wait within their own time limit.
     #[arg(long, default_value_t = 512, value_name = "COUNT")]
-    pub max_calls: usize,
+    pub(crate) max_calls: usize,
 
     /// Calls to one host and port that run at once, and idle connections kept to it.
     #[arg(long, default_value_t = 64, value_name = "COUNT")]
-    pub max_calls_per_host: usize,
+    pub(crate) max_calls_per_host: usize,
 
-    #[allow(missing_docs)]
     #[command(flatten)]
-    pub log: LogArgs,
+    pub(crate) log: LogArgs,
 }

@@ -18,6 +18,7 @@ use url::{Host, Url};
 
 pub use address::Kind;
 pub use allow::{AllowError, AllowList};
+pub use name::Rule;
 
 /// Where the operator of an installation sets the allow-list; messages name it.
 pub const ALLOW_SETTING: &str = "executor.allow";
@@ -214,6 +215,7 @@ impl Guard {
                 Reason::Blocked {
                     address,
                     block: *block,
+                    literal: target.address().is_some(),
                 },
             ));
         }
@@ -260,7 +262,7 @@ pub enum Reason {
     /// The name is one that no public resolver should be asked for.
     Name {
         /// The rule it breaks.
-        rule: name::Rule,
+        rule: Rule,
         /// The allow-list entry that admits it.
         entry: String,
     },
@@ -281,6 +283,8 @@ pub enum Reason {
         address: IpAddr,
         /// The block it is in.
         block: IpNet,
+        /// Whether the URL held the address itself.
+        literal: bool,
     },
     /// The operator allows certain ports only.
     Port {
@@ -325,8 +329,12 @@ impl fmt::Display for Denied {
                 );
             }
             Reason::NoHost => return write!(f, "{target} URL without a host"),
-            Reason::Blocked { address, block } => {
-                if address.to_string() == *target {
+            Reason::Blocked {
+                address,
+                block,
+                literal,
+            } => {
+                if *literal {
                     write!(f, "{target}")?;
                 } else {
                     write!(f, "{target} resolves to {address}, which")?;

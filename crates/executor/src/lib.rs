@@ -12,7 +12,6 @@
 //! - no message holds a header value, a body, or a URL's path, query or user information;
 //! - proxy variables are not read, and a response is not decompressed: `Accept-Encoding` goes out only where a step sets it.
 
-pub mod args;
 mod clients;
 mod connect;
 mod counters;
@@ -20,7 +19,6 @@ mod duplicates;
 pub mod egress;
 mod failure;
 pub mod perform;
-pub mod process;
 pub mod resolve;
 pub mod serve;
 mod slots;

@@ -1,10 +1,13 @@
 //! `kubezap-http-executor`: makes the HTTP requests of one namespace's Flows.
 
+mod args;
+mod process;
+
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use kubezap_executor::args::Args;
-use kubezap_executor::process;
+
+use crate::args::Args;
 
 #[tokio::main]
 async fn main() -> ExitCode {

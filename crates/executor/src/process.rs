@@ -3,19 +3,17 @@
 use kubezap_chassis::admin::{self, Readiness};
 use kubezap_chassis::metrics::Metrics;
 use kubezap_chassis::{log, shutdown};
+use kubezap_executor::{Guard, Performer, PerformerConfig, ServerTls, serve};
 use kubezap_step_protocol::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
-use crate::egress::Guard;
-use crate::perform::{Performer, PerformerConfig};
-use crate::serve::{ServerTls, serve};
 
 /// Runs until SIGTERM or SIGINT, then until the last call has finished.
 ///
 /// # Errors
 /// Something that the arguments name cannot be used.
-pub async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args {
         listen,
         health_listen,

@@ -524,7 +524,16 @@ fn what_the_operator_blocks_no_allow_list_admits() {
             .check_url(&Url::parse(url).unwrap(), &allow)
             .unwrap_err();
         assert!(matches!(denied.reason, Reason::Blocked { .. }), "{url}");
+        assert!(!denied.to_string().contains("resolves"), "{denied}");
     }
+    let target = Target::of(&Url::parse("http://dns.example.com/").unwrap()).unwrap();
+    let denied = guard
+        .check_answers(&target, &["8.8.8.8".parse().unwrap()], &allow)
+        .unwrap_err();
+    assert_eq!(
+        denied.to_string(),
+        "dns.example.com resolves to 8.8.8.8, which is in 8.8.0.0/16, blocked by the operator (--blocked-cidrs)"
+    );
     let ok = guard.check_url(&Url::parse("http://10.8.0.1/").unwrap(), &allow);
     assert_eq!(ok, Ok(()));
 }

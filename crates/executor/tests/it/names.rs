@@ -130,3 +130,14 @@ async fn the_next_address_is_tried_where_one_takes_no_connection() {
     let response = perform(&performer(&script), request).await;
     assert_eq!(body_of(&response), b"second");
 }
+
+#[tokio::test]
+async fn localhost_is_loopback_where_the_operator_names_it() {
+    let server = Server::answering(|_| ok(b"here")).await;
+    let performer = Performer::new(PerformerConfig::default());
+    for host in ["localhost", "LOCALHOST."] {
+        let mut request = get(format!("http://{host}:{}/", server.address.port()));
+        request.allow = vec!["localhost:*".to_owned()];
+        assert_eq!(body_of(&perform(&performer, request).await), b"here");
+    }
+}

@@ -79,15 +79,21 @@ async fn serve(config: Arc<ServerConfig>) -> (Server, mpsc::UnboundedReceiver<&'
                         let _gone = Gone(sender);
                         std::future::pending::<()>().await;
                     }
+                    if let Some(size) = request.uri().path().strip_prefix("/header/") {
+                        let response = Response::builder()
+                            .header("x", "a".repeat(size.parse().unwrap()))
+                            .body(Full::default());
+                        return Ok(response.unwrap());
+                    }
                     if let Some(location) = request.uri().query() {
                         let response = Response::builder()
                             .status(307)
                             .header("location", location)
                             .body(Full::default());
-                        return Ok::<_, Infallible>(response.unwrap());
+                        return Ok(response.unwrap());
                     }
                     let text = format!("{:?} {presented}", request.version());
-                    Ok(Response::new(Full::new(Bytes::from(text))))
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(text))))
                 }
             });
             let _ = auto::Builder::new(TokioExecutor::new())
@@ -300,4 +306,19 @@ async fn a_cancelled_call_resets_its_stream_and_leaves_the_others_alone() {
     let response = perform(&performer, request(&server, "/", Some(&identity))).await;
     assert_eq!(status_of(&response), 200);
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn headers_beyond_the_limit_are_an_error_in_http_2_too() {
+    let identity = Identity::new("target");
+    let (server, _events) = serve(config(identity.server(&["127.0.0.1"]), None, BOTH)).await;
+    for (size, passes) in [(60 << 10, true), (64 << 10, false), (200 << 10, false)] {
+        let request = request(&server, &format!("/header/{size}"), Some(&identity));
+        let response = perform(&performer(), request).await;
+        if passes {
+            assert_eq!(status_of(&response), 200);
+        } else {
+            assert_eq!(failure_of(&response).0, Code::ResponseTooLarge, "{size}");
+        }
+    }
 }
