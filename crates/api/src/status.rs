@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
-use kubezap_engine::flow::StepName;
+use kubezap_engine::flow::{Problem, StepName};
 use kubezap_engine::run::{self, Run, RunPhase, StepState};
 
-use crate::conditions::{RUNNING, SUCCEEDED, Status};
-use crate::duration;
+use crate::conditions::{self, DEGRADED, RUNNING, SUCCEEDED, Status};
 use crate::flow_run::{FlowRunPhase, FlowRunStatus, StepPhase, StepResult, StepStatus};
+use crate::{duration, lower};
 
 /// Stands for no reason in the condition of a run that has ended, where Kubernetes wants one.
 const UNSPECIFIED: &str = "Unspecified";
@@ -34,7 +34,22 @@ pub fn to_status(run: &Run, observed_generation: Option<i64>, created: Timestamp
         message: some(&run.message),
         flow_revision: run.revision.clone(),
         steps: run.steps.iter().map(step_status).collect(),
-        conditions: conditions(run, observed_generation, created),
+        conditions: run_conditions(run, observed_generation, created),
+    }
+}
+
+/// Says in a status what of the run's spec has no effect, as [`crate::lower::flow_run_degraded`] found it. It has had none since
+/// the run was `created`. [`from_status`] takes no notice of it.
+pub fn report(status: &mut FlowRunStatus, degraded: &[Problem], created: Timestamp) {
+    if let Some(verdict) = lower::degraded(degraded, &[]) {
+        let generation = status.observed_generation;
+        conditions::set(
+            &mut status.conditions,
+            DEGRADED,
+            &verdict,
+            generation,
+            created,
+        );
     }
 }
 
@@ -128,7 +143,11 @@ fn step_state(step: &StepStatus) -> StepState {
 }
 
 /// The conditions follow from the run alone, so that the same run always has the same status.
-fn conditions(run: &Run, observed_generation: Option<i64>, created: Timestamp) -> Vec<Condition> {
+fn run_conditions(
+    run: &Run,
+    observed_generation: Option<i64>,
+    created: Timestamp,
+) -> Vec<Condition> {
     let ended = run.completion_time.or(run.start_time).unwrap_or(created);
     let started = run.start_time.unwrap_or(created);
     let (succeeded, succeeded_since) = match run.phase {

@@ -1,6 +1,10 @@
 use std::time::Duration;
 
+use proptest::prelude::*;
+use regex::Regex;
+
 use super::{DurationError, format, parse};
+use crate::schema;
 
 #[test]
 fn durations_are_read_as_go_reads_them() {
@@ -117,4 +121,62 @@ fn durations_are_written_for_people_in_at_most_two_units() {
     }
     assert_eq!(format(Duration::from_micros(999)), "0ms");
     assert!(!format(Duration::MAX).is_empty());
+}
+
+/// Texts that are nearly durations.
+fn near_duration() -> impl Strategy<Value = String> {
+    let part = proptest::sample::select(vec![
+        "0",
+        "1",
+        "30",
+        "007",
+        ".",
+        ".5",
+        "1.",
+        "1.5",
+        "+",
+        "-",
+        "ns",
+        "us",
+        "µs",
+        "μs",
+        "ms",
+        "s",
+        "m",
+        "h",
+        "d",
+        "w",
+        " ",
+        "99999999999999999999",
+    ]);
+    proptest::collection::vec(part, 0..8).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_schema_lets_in_what_the_parser_reads(text in near_duration()) {
+        // Go reads a minus, and the schema does not let one in.
+        prop_assume!(!text.starts_with('-'));
+        let let_in = Regex::new(schema::DURATION).unwrap().is_match(&text);
+        let read = match parse(&text) {
+            Ok(_) | Err(DurationError::TooLong(_)) => true,
+            Err(DurationError::Malformed(_) | DurationError::Negative(_)) => false,
+        };
+        prop_assert_eq!(let_in, read, "{}", text);
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in ".{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn what_is_written_for_people_is_read_again(millis in 0..10_000_000_000_u64) {
+        let written = format(Duration::from_millis(millis));
+        let read = parse(&written).unwrap();
+        prop_assert!(read <= Duration::from_millis(millis), "{}", written);
+        prop_assert!(Duration::from_millis(millis) - read < Duration::from_secs(3600), "{}", written);
+    }
 }

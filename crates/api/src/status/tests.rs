@@ -3,8 +3,10 @@ use kubezap_engine::flow::StepName;
 use kubezap_engine::run::{self, Run, RunPhase, StepPhase, StepState};
 use proptest::prelude::*;
 
-use super::{from_status, to_status};
-use crate::flow_run::{FlowRun, FlowRunStatus};
+use super::{from_status, report, to_status};
+use crate::conditions::find;
+use crate::flow_run::{FlowRun, FlowRunSpec, FlowRunStatus};
+use crate::lower::flow_run_degraded;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -206,6 +208,35 @@ fn a_status_of_an_earlier_program_is_read() {
     assert_eq!(run.completion_time, Some(at("2026-12-01T10:00:00.123456Z")));
     assert_eq!(run.steps[0].name, StepName::default());
     assert_eq!(run.steps[0].results[0].value, "");
+}
+
+#[test]
+fn what_has_no_effect_is_said_beside_the_run_and_not_read_as_part_of_it() {
+    let created = at("2026-12-01T09:59:59Z");
+    let spec = FlowRunSpec {
+        ttl_after_finished: Some("1h".to_owned()),
+        ..FlowRunSpec::default()
+    };
+    let mut status = to_status(&full(), Some(7), created);
+    report(&mut status, &flow_run_degraded(&spec), created);
+    let degraded = find(&status.conditions, "Degraded").unwrap();
+    assert_eq!(degraded.status, "True");
+    assert_eq!(degraded.reason, "NoEffect");
+    assert_eq!(
+        degraded.message,
+        "spec.ttlAfterFinished: has no effect yet: the FlowRun is kept"
+    );
+    assert_eq!(degraded.observed_generation, Some(7));
+    assert_eq!(degraded.last_transition_time.0, created);
+    assert_eq!(from_status(&stored(&status)), full());
+
+    let mut plain = to_status(&full(), Some(7), created);
+    report(
+        &mut plain,
+        &flow_run_degraded(&FlowRunSpec::default()),
+        created,
+    );
+    assert_eq!(plain, to_status(&full(), Some(7), created));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use kube::{Client, Resource};
 use kubezap_api::metadata::LABEL_SLOT;
 use kubezap_api::{FlowRun, lower, status};
 use kubezap_engine::driver::{ReadAnswer, RunKey, Slot, WriteAnswer};
+use kubezap_engine::flow::Problem;
 use kubezap_engine::run::Run;
 use serde_json::json;
 
@@ -18,6 +19,8 @@ pub(super) struct Facts {
     pub(super) created: Timestamp,
     /// The trace that the run continues.
     pub(super) traceparent: Option<String>,
+    /// What of its spec has no effect.
+    pub(super) degraded: Vec<Problem>,
 }
 
 /// PUTs a status, conditional on the resourceVersion.
@@ -30,6 +33,8 @@ pub(super) async fn write(
     run: &Run,
     facts: &Facts,
 ) -> WriteAnswer {
+    let mut status = status::to_status(run, facts.generation, facts.created);
+    status::report(&mut status, &facts.degraded, facts.created);
     let body = json!({
         "apiVersion": FlowRun::api_version(&()),
         "kind": FlowRun::kind(&()),
@@ -39,7 +44,7 @@ pub(super) async fn write(
             "uid": key.uid,
             "resourceVersion": resource_version,
         },
-        "status": status::to_status(run, facts.generation, facts.created),
+        "status": status,
     });
     let request = Request::new(FlowRun::url_path(&(), Some(&key.namespace))).replace_subresource(
         "status",

@@ -3,9 +3,9 @@
 use futures::stream::{BoxStream, SelectAll};
 use kube::ResourceExt as _;
 use kube::runtime::watcher;
-use kubezap_api::FlowRun;
 use kubezap_api::flow_run::FlowRunPhase;
 use kubezap_api::metadata::ANNOTATION_TRACEPARENT;
+use kubezap_api::{FlowRun, lower};
 use kubezap_engine::driver::RunKey;
 
 use super::record::Facts;
@@ -52,5 +52,6 @@ pub(super) fn facts(run: &FlowRun) -> Facts {
             .creation_timestamp()
             .map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0),
         traceparent: run.annotations().get(ANNOTATION_TRACEPARENT).cloned(),
+        degraded: lower::flow_run_degraded(&run.spec),
     }
 }
