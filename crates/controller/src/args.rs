@@ -10,7 +10,7 @@ use kubezap_chassis::args::{KubeArgs, LogArgs};
 /// It opens no connection to a step's target: every call goes to the http executor of its namespace.
 #[derive(Debug, Parser)]
 #[command(name = "kubezap-controller", version)]
-pub struct Args {
+pub(crate) struct Args {
     /// Namespaces to work in: empty is its own, `a,b` are those, `*` is all.
     #[arg(
         long,
@@ -18,11 +18,11 @@ pub struct Args {
         default_value = "",
         value_name = "NAMES"
     )]
-    pub watch_namespaces: String,
+    pub(crate) watch_namespaces: String,
 
     /// The namespace that the controller runs in; that of the kubeconfig's context by default.
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
-    pub own_namespace: Option<String>,
+    pub(crate) own_namespace: Option<String>,
 
     /// URL of the http executors, https; `{namespace}` stands for the namespace of a call's run.
     #[arg(
@@ -30,109 +30,109 @@ pub struct Args {
         default_value = "https://kubezap-http-executor.{namespace}.svc:8091",
         value_name = "URL"
     )]
-    pub executor_url: String,
+    pub(crate) executor_url: String,
 
     /// Certificate chain of this controller, PEM; looked at every 30 seconds for a newer one.
     #[arg(long, value_name = "FILE")]
-    pub tls_cert: PathBuf,
+    pub(crate) tls_cert: PathBuf,
 
     /// Key of that certificate, PEM.
     #[arg(long, value_name = "FILE")]
-    pub tls_key: PathBuf,
+    pub(crate) tls_key: PathBuf,
 
     /// Certificates of the installation's CA, PEM; several while it rotates.
     #[arg(long, value_name = "FILE")]
-    pub tls_ca: PathBuf,
+    pub(crate) tls_ca: PathBuf,
 
     /// Name of the installation; only `spiffe://<name>/ns/<namespace>/executor` is given a namespace's calls.
     #[arg(long, value_name = "NAME")]
-    pub installation: String,
+    pub(crate) installation: String,
 
     /// A target that calls may reach beyond the public internet: `[*.]host[:port|:*]` or `CIDR[:port]`. Repeatable.
     #[arg(long, value_name = "TARGET")]
-    pub egress_allow: Vec<String>,
+    pub(crate) egress_allow: Vec<String>,
 
     /// Calls in flight per namespace; more wait.
     #[arg(long, default_value_t = 64, value_name = "COUNT")]
-    pub calls_per_namespace: usize,
+    pub(crate) calls_per_namespace: usize,
 
     /// Calls in flight in all; more wait.
     #[arg(long, default_value_t = 1024, value_name = "COUNT")]
-    pub calls_total: usize,
+    pub(crate) calls_total: usize,
 
     /// Runs taken up per second after a restart, oldest first.
     #[arg(long, default_value_t = 200, value_name = "COUNT")]
-    pub resume_per_second: u32,
+    pub(crate) resume_per_second: u32,
 
     /// Address for /healthz and /readyz, plain HTTP.
     #[arg(long, default_value = ":8081", value_name = "[IP]:PORT")]
-    pub health_probe_bind_address: String,
+    pub(crate) health_probe_bind_address: String,
 
     /// Address for /metrics, plain HTTP; `0` turns it off.
     #[arg(long, default_value = ":9090", value_name = "[IP]:PORT")]
-    pub metrics_bind_address: String,
+    pub(crate) metrics_bind_address: String,
 
     #[allow(missing_docs)]
     #[command(flatten)]
-    pub kube: KubeArgs,
+    pub(crate) kube: KubeArgs,
 
     #[allow(missing_docs)]
     #[command(flatten)]
-    pub log: LogArgs,
+    pub(crate) log: LogArgs,
 
     #[allow(missing_docs)]
     #[command(flatten)]
-    pub retired: RetiredArgs,
+    pub(crate) retired: RetiredArgs,
 }
 
 /// Flags of kubezap-operator that are accepted and have no effect, so that its manifests still start.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Accepted without effect")]
-pub struct RetiredArgs {
+pub(crate) struct RetiredArgs {
     /// FlowRuns are kept for now.
     #[arg(long, value_name = "DURATION", hide = true)]
-    pub flowrun_ttl_succeeded: Option<String>,
+    pub(crate) flowrun_ttl_succeeded: Option<String>,
     /// FlowRuns are kept for now.
     #[arg(long, value_name = "DURATION", hide = true)]
-    pub flowrun_ttl_failed: Option<String>,
+    pub(crate) flowrun_ttl_failed: Option<String>,
     /// FlowRuns are kept for now.
     #[arg(long, value_name = "COUNT", hide = true)]
-    pub flowrun_gc_max_succeeded: Option<String>,
+    pub(crate) flowrun_gc_max_succeeded: Option<String>,
     /// FlowRuns are kept for now.
     #[arg(long, value_name = "COUNT", hide = true)]
-    pub flowrun_gc_max_failed: Option<String>,
+    pub(crate) flowrun_gc_max_failed: Option<String>,
     /// The budget of an expression is fixed.
     #[arg(long, value_name = "UNITS", hide = true)]
-    pub cel_cost_limit: Option<String>,
+    pub(crate) cel_cost_limit: Option<String>,
     /// Calls are bounded instead, by --calls-per-namespace and --calls-total.
     #[arg(long, value_name = "COUNT", hide = true)]
-    pub max_concurrent_flowruns: Option<String>,
+    pub(crate) max_concurrent_flowruns: Option<String>,
     /// Private networks are refused by the executor.
     #[arg(long, value_name = "CIDRS", hide = true)]
-    pub http_step_blocked_cidrs: Option<String>,
+    pub(crate) http_step_blocked_cidrs: Option<String>,
     /// Targets inside the cluster are named one by one, by --egress-allow.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
-    pub ssrf_allow_in_cluster: Option<String>,
+    pub(crate) ssrf_allow_in_cluster: Option<String>,
     /// Executors are not provisioned yet.
     #[arg(long, value_name = "IMAGE", hide = true)]
-    pub executor_image: Option<String>,
+    pub(crate) executor_image: Option<String>,
     /// The port is part of --executor-url.
     #[arg(long, value_name = "PORT", hide = true)]
-    pub executor_port: Option<String>,
+    pub(crate) executor_port: Option<String>,
     /// A call's own time limit bounds it.
     #[arg(long, value_name = "DURATION", hide = true)]
-    pub executor_rpc_timeout: Option<String>,
+    pub(crate) executor_rpc_timeout: Option<String>,
     /// The channel to executors is always mutual TLS.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
-    pub executor_mtls: Option<String>,
+    pub(crate) executor_mtls: Option<String>,
     /// One replica holds everything for now.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
-    pub leader_elect: Option<String>,
+    pub(crate) leader_elect: Option<String>,
 }
 
 impl RetiredArgs {
     /// The flags that were given, each with why it has no effect.
-    pub fn given(&self) -> Vec<(&'static str, &'static str)> {
+    pub(crate) fn given(&self) -> Vec<(&'static str, &'static str)> {
         let Self {
             flowrun_ttl_succeeded,
             flowrun_ttl_failed,

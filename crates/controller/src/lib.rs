@@ -3,7 +3,6 @@
 //! One process holds all slots for now; [`ControllerConfig::slots`] is where leases put fewer. Nothing here opens a
 //! connection to a step's target: calls go through [`Executors`].
 
-pub mod args;
 mod counters;
 pub mod executors;
 mod flow;
@@ -11,7 +10,6 @@ mod flow_run;
 mod flows;
 mod integration;
 mod metrics;
-pub mod process;
 mod reconcile;
 mod revision;
 mod status;

@@ -1,10 +1,13 @@
 //! `kubezap-controller`: keeps the kinds' conditions and carries FlowRuns out.
 
+mod args;
+mod process;
+
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use kubezap_controller::args::Args;
-use kubezap_controller::process;
+
+use crate::args::Args;
 
 #[tokio::main]
 async fn main() -> ExitCode {

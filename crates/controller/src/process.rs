@@ -9,11 +9,11 @@ use kubezap_chassis::metrics::Metrics;
 use kubezap_chassis::namespaces::Namespaces;
 use kubezap_chassis::tls::Files;
 use kubezap_chassis::{log, shutdown};
+use kubezap_controller::ControllerConfig;
+use kubezap_controller::executors::{RemoteExecutor, keep_reloading};
 use tokio_util::sync::CancellationToken;
 
-use crate::ControllerConfig;
 use crate::args::Args;
-use crate::executors::{RemoteExecutor, keep_reloading};
 
 /// How often certificates are looked at for newer ones.
 const RELOAD: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ const RELOAD: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// Something that the arguments name cannot be used.
-pub async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args {
         watch_namespaces,
         own_namespace,
@@ -72,7 +72,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     };
     let reloading = tokio::spawn(keep_reloading(Arc::clone(&executor), RELOAD));
 
-    let outcome = crate::run(
+    let outcome = kubezap_controller::run(
         ControllerConfig {
             egress_allow,
             metrics: metrics.clone(),
