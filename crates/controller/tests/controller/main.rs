@@ -6,5 +6,6 @@ mod conditions;
 mod crashes;
 mod credentials;
 mod flows;
+mod remote;
 mod rig;
 mod runs;

@@ -46,37 +46,32 @@ pub(super) fn same(one: &Identity, other: &Identity) -> bool {
 
 /// Whether the other side refused this certificate: in TLS 1.3 a client learns it after it has begun to send, and what it
 /// sent was never read.
+///
+/// HTTP/2 keeps no more of the connection's error than its text, so that is what is compared, with rustls' own.
 pub(super) fn refused_by_peer(error: &(dyn StdError + 'static)) -> bool {
+    let refusals = OF_HANDSHAKE.map(|alert| rustls::Error::AlertReceived(alert).to_string());
     let mut cause = Some(error);
     while let Some(error) = cause {
-        let io = error
-            .downcast_ref::<std::io::Error>()
-            .and_then(|io| io.get_ref());
-        let tls = error
-            .downcast_ref::<rustls::Error>()
-            .or_else(|| io.and_then(|inner| inner.downcast_ref::<rustls::Error>()));
-        if let Some(rustls::Error::AlertReceived(alert)) = tls {
-            return is_of_handshake(*alert);
+        if refusals.contains(&error.to_string()) {
+            return true;
         }
         cause = error.source();
     }
     false
 }
 
-fn is_of_handshake(alert: AlertDescription) -> bool {
-    matches!(
-        alert,
-        AlertDescription::HandshakeFailure
-            | AlertDescription::BadCertificate
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA
-            | AlertDescription::AccessDenied
-            | AlertDescription::CertificateRequired
-    )
-}
+/// Alerts with which a server ends a handshake because of the client's certificate; it sends none of them later.
+const OF_HANDSHAKE: [AlertDescription; 9] = [
+    AlertDescription::HandshakeFailure,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::AccessDenied,
+    AlertDescription::CertificateRequired,
+];
 
 /// Accepts a server by the URI of its certificate; what name it was dialled by says nothing.
 #[derive(Debug)]
