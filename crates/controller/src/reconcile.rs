@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, Stream, StreamExt as _};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -68,6 +69,9 @@ pub(crate) enum ReconcileError {
         /// What it said.
         source: kube::Error,
     },
+    /// A panic, which the panic hook has told.
+    #[error("a defect of the controller; please report what the log says of it")]
+    Defect,
     /// Two specs whose hashes begin alike.
     #[error("the ControllerRevision {name} holds another spec; change the spec in any way")]
     Collision {
@@ -102,7 +106,9 @@ pub(crate) async fn run<R: Reconcile>(
         {
             let reconciler = Arc::clone(&reconciler);
             running.push(Box::pin(async move {
-                (place, reconciler.reconcile(object).await)
+                // One object that trips over a defect must not take the others down with it.
+                let attempt = AssertUnwindSafe(reconciler.reconcile(object)).catch_unwind();
+                (place, attempt.await.unwrap_or(Err(ReconcileError::Defect)))
             }));
         }
         if listed >= sources && work.idle_of_first() {

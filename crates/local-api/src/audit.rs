@@ -1,59 +1,55 @@
-//! What was asked of the API, in the order in which it was answered.
+//! The order of requests, for tests that prove one.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::Value;
 
-/// One request.
+/// One request, recorded after what it wrote was stored and before its answer was sent. Of two writes at the same time the
+/// resource versions tell which was stored first.
 #[derive(Clone, Debug)]
 pub struct AuditEntry {
-    /// The verb, such as `update`.
+    /// Position, from 1.
+    pub seq: u64,
+    /// When it was recorded; for a watch, when it was opened.
+    pub at: Instant,
+    /// get, list, watch, create, update, patch, delete or deletecollection.
     pub verb: String,
-    /// The plural, such as `flowruns`.
+    /// Plural of the kind.
     pub resource: String,
     /// `status`, or empty.
     pub subresource: String,
-    /// The namespace, empty for all.
+    /// Empty for a request across namespaces.
     pub namespace: String,
-    /// The object; for a create, as it was named.
+    /// Empty for a request about many objects.
     pub name: String,
-    /// The status code.
+    /// HTTP status. The answer of a write may have been lost all the same.
     pub code: u16,
-    /// The `User-Agent`, empty for clients in the process that send none.
+    /// The resourceVersion after a write.
+    pub resource_version: Option<u64>,
+    /// The client's `User-Agent`.
     pub user_agent: String,
-    /// What was sent with a write.
+    /// What a create, update or patch sent.
     pub body: Option<Value>,
-    /// When it was carried out.
-    pub at: Instant,
 }
 
-/// The audit of one API; off unless asked for, since it grows without bound.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    pub(crate) on: bool,
     entries: Mutex<Vec<AuditEntry>>,
 }
 
 impl Audit {
-    pub(crate) fn new(on: bool) -> Self {
-        Self {
-            on,
-            entries: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn record(&self, entry: AuditEntry) {
-        self.entries
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .push(entry);
+    pub(crate) fn record(&self, mut entry: AuditEntry) {
+        let mut entries = self.lock();
+        entry.seq = entries.len() as u64 + 1;
+        entries.push(entry);
     }
 
     pub(crate) fn entries(&self) -> Vec<AuditEntry> {
-        self.entries
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<AuditEntry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,15 @@
-//! What is served: groups, resources, version, and OpenAPI for custom kinds.
+//! What is served: groups, versions and resources, plain and aggregated, and the server's version.
 
-use serde_json::{Value, json};
+use http::HeaderMap;
+use http::header;
+use serde_json::{Map, Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Registry};
 
-const VERBS: [&str; 8] = [
+/// What kubectl prints as the server's version: that of the API the kinds are written for.
+const MINOR: &str = "33";
+
+const VERBS: &[&str] = &[
     "create",
     "delete",
     "deletecollection",
@@ -15,195 +20,187 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The answer to a discovery path, or `None` when it is none.
-pub(crate) fn answer(kinds: &[Kind], path: &str, accept: &str, address: &str) -> Option<Value> {
-    let aggregated = accept.contains("as=APIGroupDiscoveryList");
-    let parts: Vec<_> = path.trim_matches('/').split('/').collect();
-    match parts.as_slice() {
-        ["version"] => Some(version()),
-        ["api"] if aggregated => Some(aggregate(kinds, |kind| kind.group.is_empty())),
-        ["apis"] if aggregated => Some(aggregate(kinds, |kind| !kind.group.is_empty())),
-        ["api"] => Some(json!({
-            "kind": "APIVersions", "versions": ["v1"],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-        })),
-        ["apis"] => {
-            let groups: Vec<_> = groups(kinds)
-                .into_iter()
-                .map(|(group, versions)| group_json(&group, &versions))
-                .collect();
-            Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
-        }
-        ["api", version] => resources(kinds, "", version),
+/// Answers a discovery path; `None` for any other. The second part tells that the answer is aggregated.
+pub(crate) fn answer(
+    registry: &Registry,
+    path: &str,
+    headers: &HeaderMap,
+) -> Option<(Value, bool)> {
+    let words: Vec<&str> = path.split('/').filter(|word| !word.is_empty()).collect();
+    let aggregated = wants_aggregated(headers);
+    Some(match words.as_slice() {
+        ["version"] => (version(), false),
+        ["api"] if aggregated => (aggregate(registry, true), true),
+        ["apis"] if aggregated => (aggregate(registry, false), true),
+        ["api"] => (
+            json!({
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": [],
+            }),
+            false,
+        ),
+        ["apis"] => (
+            json!({
+                "kind": "APIGroupList",
+                "apiVersion": "v1",
+                "groups": groups(registry, None),
+            }),
+            false,
+        ),
+        ["api", version] => (resources(registry, "", version)?, false),
         ["apis", group] => {
-            let (group, versions) = groups(kinds).into_iter().find(|(name, _)| name == group)?;
-            let mut json = group_json(&group, &versions);
-            json["kind"] = json!("APIGroup");
-            json["apiVersion"] = json!("v1");
-            Some(json)
+            let mut found = groups(registry, Some(group)).into_iter().next()?;
+            found["kind"] = "APIGroup".into();
+            found["apiVersion"] = "v1".into();
+            (found, false)
         }
-        ["apis", group, version] => resources(kinds, group, version),
-        ["openapi", "v3"] => {
-            let paths: serde_json::Map<_, _> = groups(kinds)
-                .into_iter()
-                .flat_map(|(group, versions)| {
-                    versions
-                        .into_iter()
-                        .map(move |version| format!("apis/{group}/{version}"))
-                })
-                .map(|path| {
-                    (
-                        path.clone(),
-                        json!({"serverRelativeURL": format!("/openapi/v3/{path}")}),
-                    )
-                })
-                .collect();
-            Some(json!({"paths": paths}))
-        }
-        ["openapi", "v3", "apis", group, version] => Some(open_api(kinds, group, version)),
-        _ => None,
-    }
+        ["apis", group, version] => (resources(registry, group, version)?, false),
+        _ => return None,
+    })
+}
+
+fn wants_aggregated(headers: &HeaderMap) -> bool {
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    let first = accept
+        .and_then(|accept| accept.split(',').next())
+        .unwrap_or_default();
+    first.contains("as=APIGroupDiscoveryList")
+        && first.contains("v=v2")
+        && !first.contains("v=v2beta1")
 }
 
 fn version() -> Value {
     json!({
-        "major": "1", "minor": "33", "gitVersion": "v1.33.0+kubezap-dev", "gitCommit": "", "gitTreeState": "", "buildDate": "",
-        "goVersion": "", "compiler": "", "platform": "linux/amd64",
+        "major": "1",
+        "minor": MINOR,
+        "gitVersion": format!("v1.{MINOR}.0+kubezap"),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
     })
 }
 
-/// Named groups with their versions, in the order in which they are served.
-fn groups(kinds: &[Kind]) -> Vec<(String, Vec<String>)> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for kind in kinds.iter().filter(|kind| !kind.group.is_empty()) {
-        match groups.iter_mut().find(|(group, _)| *group == kind.group) {
-            Some((_, versions)) if versions.contains(&kind.version) => {}
-            Some((_, versions)) => versions.push(kind.version.clone()),
-            None => groups.push((kind.group.clone(), vec![kind.version.clone()])),
-        }
-    }
-    groups
+fn groups(registry: &Registry, only: Option<&str>) -> Vec<Value> {
+    registry
+        .group_versions()
+        .into_iter()
+        .filter(|(group, _)| !group.is_empty() && only.is_none_or(|only| only == *group))
+        .map(|(group, version)| {
+            let entry = json!({"groupVersion": format!("{group}/{version}"), "version": version});
+            json!({"name": group, "versions": [entry], "preferredVersion": entry})
+        })
+        .collect()
 }
 
-fn group_json(group: &str, versions: &[String]) -> Value {
-    let versions: Vec<_> = versions
-        .iter()
-        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
-        .collect();
-    json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
-}
-
-fn resources(kinds: &[Kind], group: &str, version: &str) -> Option<Value> {
+fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for kind in kinds
-        .iter()
-        .filter(|kind| kind.group == group && kind.version == version)
-    {
-        resources.push(json!({
-            "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind,
-            "verbs": VERBS, "shortNames": kind.short_names, "categories": kind.categories,
-        }));
-        if kind.status {
+    let mut api_version = None;
+    for kind in registry.of_group(group, version) {
+        api_version = Some(kind.api_version());
+        let mut resource = json!({
+            "name": kind.plural,
+            "singularName": kind.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.kind,
+            "verbs": verbs(kind),
+        });
+        for (key, list) in [
+            ("shortNames", &kind.short_names),
+            ("categories", &kind.categories),
+        ] {
+            if !list.is_empty() {
+                resource[key] = list.as_slice().into();
+            }
+        }
+        resources.push(resource);
+        if kind.has_status {
             resources.push(json!({
-                "name": format!("{}/status", kind.plural), "singularName": "", "namespaced": kind.namespaced, "kind": kind.kind,
+                "name": format!("{}/status", kind.plural),
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                "kind": kind.kind,
                 "verbs": ["get", "patch", "update"],
             }));
         }
     }
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
-    (!resources.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
+    Some(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": api_version?,
+        "resources": resources,
+    }))
 }
 
-fn aggregate(kinds: &[Kind], mine: impl Fn(&Kind) -> bool) -> Value {
-    let core = kinds
+fn verbs(kind: &Kind) -> Vec<&'static str> {
+    // The real server has no deletecollection of namespaces either.
+    VERBS
         .iter()
-        .filter(|kind| kind.group.is_empty() && mine(kind))
-        .map(|_| (String::new(), vec!["v1".to_owned()]))
-        .take(1);
-    let named = groups(kinds)
+        .copied()
+        .filter(|verb| kind.namespaced || *verb != "deletecollection")
+        .collect()
+}
+
+fn aggregate(registry: &Registry, core: bool) -> Value {
+    let items: Vec<Value> = registry
+        .group_versions()
         .into_iter()
-        .filter(|(group, _)| kinds.iter().any(|kind| kind.group == *group && mine(kind)));
-    let items: Vec<_> = core
-        .chain(named)
-        .map(|(group, versions)| {
-            let versions: Vec<_> = versions
-                .iter()
-                .map(|version| {
-                    let resources: Vec<_> = kinds
-                        .iter()
-                        .filter(|kind| kind.group == group && kind.version == *version)
-                        .map(|kind| aggregated_resource(kind, &group, version))
-                        .collect();
-                    json!({"version": version, "resources": resources, "freshness": "Current"})
-                })
+        .filter(|(group, _)| group.is_empty() == core)
+        .map(|(group, version)| {
+            let resources: Vec<Value> = registry
+                .of_group(group, version)
+                .map(aggregated_resource)
                 .collect();
-            json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions})
+            let mut metadata = Map::new();
+            if !group.is_empty() {
+                metadata.insert("name".to_owned(), group.into());
+            }
+            json!({
+                "metadata": metadata,
+                "versions": [{
+                    "version": version,
+                    "resources": resources,
+                    "freshness": "Current",
+                }],
+            })
         })
         .collect();
-    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    })
 }
 
-fn aggregated_resource(kind: &Kind, group: &str, version: &str) -> Value {
-    let response = json!({"group": group, "version": version, "kind": kind.kind});
+fn aggregated_resource(kind: &Kind) -> Value {
+    let response = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
     let mut resource = json!({
-        "resource": kind.plural, "responseKind": response, "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": kind.singular, "verbs": VERBS, "shortNames": kind.short_names, "categories": kind.categories,
+        "resource": kind.plural,
+        "responseKind": response,
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular,
+        "verbs": verbs(kind),
     });
-    if kind.status {
-        resource["subresources"] = json!([{"subresource": "status", "responseKind": response, "verbs": ["get", "patch", "update"]}]);
+    for (key, list) in [
+        ("shortNames", &kind.short_names),
+        ("categories", &kind.categories),
+    ] {
+        if !list.is_empty() {
+            resource[key] = list.as_slice().into();
+        }
+    }
+    if kind.has_status {
+        resource["subresources"] = json!([{
+            "subresource": "status",
+            "responseKind": response,
+            "verbs": ["get", "patch", "update"],
+        }]);
     }
     resource
-}
-
-/// Schemas, and the paths that tell kubectl which query parameters are understood.
-fn open_api(kinds: &[Kind], group: &str, version: &str) -> Value {
-    let mut schemas = serde_json::Map::new();
-    let mut paths = serde_json::Map::new();
-    let reversed = group.split('.').rev().collect::<Vec<_>>().join(".");
-    for kind in kinds
-        .iter()
-        .filter(|kind| kind.group == group && kind.version == version)
-    {
-        let identity = json!([{"group": group, "version": version, "kind": kind.kind}]);
-        let name = format!("{reversed}.{version}.{}", kind.kind);
-        let mut schema = kind
-            .schema
-            .as_ref()
-            .map_or_else(|| json!({"type": "object"}), |schema| schema.json().clone());
-        schema["x-kubernetes-group-version-kind"] = identity;
-        schema["properties"]["apiVersion"] = json!({"type": "string"});
-        schema["properties"]["kind"] = json!({"type": "string"});
-        schema["properties"]["metadata"] =
-            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        schemas.insert(name.clone(), schema);
-        let scope = if kind.namespaced {
-            "/namespaces/{namespace}"
-        } else {
-            ""
-        };
-        let operation = |action: &str| {
-            json!({
-                "parameters": [
-                    {"name": "dryRun", "in": "query", "schema": {"type": "string"}},
-                    {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}},
-                ],
-                "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}}}},
-                "x-kubernetes-action": action,
-                "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind.kind},
-            })
-        };
-        paths.insert(
-            format!("/apis/{group}/{version}{scope}/{}", kind.plural),
-            json!({"get": operation("list"), "post": operation("post")}),
-        );
-        paths.insert(
-            format!("/apis/{group}/{version}{scope}/{}/{{name}}", kind.plural),
-            json!({"get": operation("get"), "put": operation("put"), "patch": operation("patch"), "delete": operation("delete")}),
-        );
-    }
-    json!({"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": paths, "components": {"schemas": schemas}})
 }

@@ -1,185 +1,417 @@
-//! Objects, their versions, and what happened to them.
+//! Objects, the order of their changes, and what may be asked of the past.
+//!
+//! One version counts all writes. Each kind has a table, and a log of its last changes that watches and paged lists read.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Position of a kind in the table of kinds.
-pub(crate) type KindIndex = usize;
+use crate::admission::metadata::strings;
+use crate::kinds::KindId;
 
-/// Changes kept for watches that resume.
-const HISTORY: usize = 50_000;
+/// Names an object. The namespace of a cluster-wide one is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) kind: KindId,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
 
-/// Identity of an object within its kind; the namespace is empty for cluster-wide kinds.
-pub(crate) type Key = (String, String);
+/// An object at one version; never changed.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) value: Value,
+    pub(crate) version: u64,
+    json: OnceLock<Bytes>,
+}
 
-/// What happened to an object.
+impl Stored {
+    fn new(mut value: Value, version: u64) -> Arc<Self> {
+        value["metadata"]["resourceVersion"] = version.to_string().into();
+        Arc::new(Self {
+            value,
+            version,
+            json: OnceLock::new(),
+        })
+    }
+
+    /// Wraps an object that is shown but not stored: the answer to a dry run.
+    pub(crate) fn unsaved(value: Value) -> Arc<Self> {
+        Arc::new(Self {
+            value,
+            version: 0,
+            json: OnceLock::new(),
+        })
+    }
+
+    /// The object as it is sent; made once.
+    pub(crate) fn json(&self) -> Bytes {
+        self.json
+            .get_or_init(|| self.value.to_string().into())
+            .clone()
+    }
+
+    pub(crate) fn metadata(&self) -> &Value {
+        &self.value["metadata"]
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        self.metadata()["uid"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn is_terminating(&self) -> bool {
+        !self.metadata()["deletionTimestamp"].is_null()
+    }
+
+    /// The same object at another version, as a watch reports one that left its selection.
+    pub(crate) fn at(&self, version: u64) -> Arc<Self> {
+        Self::new(self.value.clone(), version)
+    }
+}
+
+/// One write.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) version: u64,
-    pub(crate) kind: KindIndex,
-    pub(crate) namespace: String,
-    /// As it was before; `None` when it was created.
-    pub(crate) before: Option<Arc<Value>>,
-    /// As it is now; when it was deleted, as it was last, with the version of its deletion.
-    pub(crate) object: Arc<Value>,
+    /// The object after the write; of a deletion, its last state.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) previous: Option<Arc<Stored>>,
     pub(crate) deleted: bool,
 }
 
-/// All objects.
+#[derive(Debug)]
+struct Table {
+    objects: BTreeMap<(String, String), Arc<Stored>>,
+    log: VecDeque<Change>,
+    /// Version of the newest change that the log has dropped.
+    floor: u64,
+    signal: watch::Sender<u64>,
+}
+
+/// The state at one moment; held for a read or a write that must be whole.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) version: u64,
+    /// Versions below are compacted: no list or watch starts there.
+    pub(crate) compacted: u64,
+    tables: Vec<Table>,
+    by_uid: HashMap<String, Key>,
+    dependents: HashMap<String, BTreeSet<Key>>,
+    history: usize,
+}
+
+/// All objects. Shared by reference.
 #[derive(Debug)]
 pub(crate) struct Store {
-    inner: Mutex<Inner>,
-    newest: watch::Sender<u64>,
+    state: Mutex<State>,
 }
 
+/// The version asked for is no longer kept.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    version: u64,
-    /// The newest version that is no longer in the history.
-    compacted: u64,
-    objects: BTreeMap<KindIndex, BTreeMap<Key, Arc<Value>>>,
-    history: VecDeque<Change>,
-    newest: watch::Sender<u64>,
-}
+pub(crate) struct Expired;
 
 impl Store {
-    pub(crate) fn new() -> Self {
-        let newest = watch::Sender::new(1);
-        let inner = Inner {
-            version: 1,
-            compacted: 0,
-            objects: BTreeMap::new(),
-            history: VecDeque::new(),
-            newest: newest.clone(),
-        };
+    /// An empty store that keeps `history` changes of each of `kinds` kinds.
+    pub(crate) fn new(kinds: usize, history: usize) -> Self {
+        let tables = (0..kinds)
+            .map(|_| Table {
+                objects: BTreeMap::new(),
+                log: VecDeque::new(),
+                floor: 0,
+                signal: watch::Sender::new(0),
+            })
+            .collect();
         Self {
-            inner: Mutex::new(inner),
-            newest,
+            state: Mutex::new(State {
+                version: 1,
+                compacted: 0,
+                tables,
+                by_uid: HashMap::new(),
+                dependents: HashMap::new(),
+                history: history.max(1),
+            }),
         }
     }
 
-    /// Exclusive access: what happens under one lock is one transaction.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic while the lock is held leaves whole objects behind: every change is a single insert.
-        self.inner
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // Every method of State leaves it whole, so a panic elsewhere while it was held does no harm.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells when there is something newer.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.newest.subscribe()
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+        self.lock().get(key)
+    }
+
+    /// Signals each change of a kind.
+    pub(crate) fn signal(&self, kind: KindId) -> watch::Receiver<u64> {
+        self.lock().tables[kind.0].signal.subscribe()
     }
 }
 
-impl Inner {
-    pub(crate) fn version(&self) -> u64 {
-        self.version
+impl State {
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+        let row = (key.namespace.clone(), key.name.clone());
+        self.tables[key.kind.0].objects.get(&row).cloned()
     }
 
-    pub(crate) fn compacted(&self) -> u64 {
-        self.compacted
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<Key> {
+        self.by_uid.get(uid).cloned()
     }
 
-    pub(crate) fn get(&self, kind: KindIndex, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        self.objects
-            .get(&kind)?
-            .get(&(namespace.to_owned(), name.to_owned()))
-            .cloned()
+    /// Objects that name the uid as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Key> {
+        let keys = self.dependents.get(uid);
+        keys.into_iter().flatten().cloned().collect()
     }
 
-    /// The objects of a kind from a key on, in order; of one namespace, or of all when `namespace` is `None`.
-    pub(crate) fn range<'a>(
-        &'a self,
-        kind: KindIndex,
-        namespace: Option<&'a str>,
-        after: Option<&Key>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
-        use std::ops::Bound;
-        let lower = match (after, namespace) {
-            (Some(key), _) => Bound::Excluded(key.clone()),
-            (None, Some(namespace)) => Bound::Included((namespace.to_owned(), String::new())),
-            (None, None) => Bound::Unbounded,
-        };
-        let objects = self
-            .objects
-            .get(&kind)
+    /// Objects of a kind in the order of their names; of one namespace, or of all.
+    pub(crate) fn list(&self, kind: KindId, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+        let objects = &self.tables[kind.0].objects;
+        match namespace {
+            None => objects.values().cloned().collect(),
+            Some(namespace) => objects
+                .range((namespace.to_owned(), String::new())..)
+                .take_while(|((at, _), _)| at == namespace)
+                .map(|(_, object)| object.clone())
+                .collect(),
+        }
+    }
+
+    /// Objects of a kind as they were at a version.
+    pub(crate) fn list_at(
+        &self,
+        kind: KindId,
+        namespace: Option<&str>,
+        version: u64,
+    ) -> Result<Vec<Arc<Stored>>, Expired> {
+        let table = &self.tables[kind.0];
+        if version < table.floor || version < self.compacted {
+            return Err(Expired);
+        }
+        let mut objects: BTreeMap<(String, String), Arc<Stored>> = self
+            .list(kind, namespace)
             .into_iter()
-            .flat_map(move |objects| objects.range((lower.clone(), Bound::Unbounded)));
-        objects.take_while(move |(key, _)| namespace.is_none_or(|namespace| key.0 == namespace))
+            .map(|object| (row(&object), object))
+            .collect();
+        let newer = table.log.iter().rev();
+        for change in newer.take_while(|change| change.version > version) {
+            let at = row(&change.object);
+            if namespace.is_some_and(|namespace| namespace != at.0) {
+                continue;
+            }
+            match &change.previous {
+                Some(previous) => objects.insert(at, previous.clone()),
+                None => objects.remove(&at),
+            };
+        }
+        Ok(objects.into_values().collect())
     }
 
-    /// Every object of every kind.
-    pub(crate) fn everything(&self) -> impl Iterator<Item = (KindIndex, &Key, &Arc<Value>)> {
-        self.objects
-            .iter()
-            .flat_map(|(kind, objects)| objects.iter().map(|(key, object)| (*kind, key, object)))
+    /// Changes of a kind after a version, oldest first.
+    pub(crate) fn changes(&self, kind: KindId, after: u64) -> Result<Vec<Change>, Expired> {
+        let table = &self.tables[kind.0];
+        if after < table.floor {
+            return Err(Expired);
+        }
+        let from = table.log.partition_point(|change| change.version <= after);
+        Ok(table.log.range(from..).cloned().collect())
     }
 
-    /// Stores an object under a new version, which it carries.
-    pub(crate) fn put(&mut self, kind: KindIndex, key: Key, mut object: Value) -> Arc<Value> {
+    pub(crate) fn has_content(&self, namespace: &str) -> bool {
+        self.tables.iter().any(|table| {
+            table
+                .objects
+                .range((namespace.to_owned(), String::new())..)
+                .next()
+                .is_some_and(|((at, _), _)| at == namespace)
+        })
+    }
+
+    pub(crate) fn content(&self, namespace: &str) -> Vec<Key> {
+        let mut keys = Vec::new();
+        for at in 0..self.tables.len() {
+            let kind = KindId(at);
+            let objects = self.list(kind, Some(namespace));
+            keys.extend(objects.iter().map(|object| key(kind, object)));
+        }
+        keys
+    }
+
+    /// Stores an object under its next version.
+    pub(crate) fn put(&mut self, key: &Key, value: Value) -> Arc<Stored> {
         self.version += 1;
-        object["metadata"]["resourceVersion"] = Value::String(self.version.to_string());
-        let object = Arc::new(object);
-        let before = self
-            .objects
-            .entry(kind)
-            .or_default()
-            .insert(key.clone(), object.clone());
-        self.record(Change {
-            version: self.version,
-            kind,
-            namespace: key.0,
-            before,
-            object: object.clone(),
-            deleted: false,
-        });
+        let object = Stored::new(value, self.version);
+        let row = (key.namespace.clone(), key.name.clone());
+        let previous = self.tables[key.kind.0].objects.insert(row, object.clone());
+        if let Some(previous) = &previous {
+            if previous.metadata()["ownerReferences"] != object.metadata()["ownerReferences"] {
+                self.forget_owners(key, previous);
+                self.note_owners(key, &object);
+            }
+        } else {
+            self.by_uid.insert(object.uid().to_owned(), key.clone());
+            self.note_owners(key, &object);
+        }
+        self.record(
+            key.kind,
+            Change {
+                version: self.version,
+                object: object.clone(),
+                previous,
+                deleted: false,
+            },
+        );
         object
     }
 
-    /// Removes an object under a new version.
-    pub(crate) fn remove(&mut self, kind: KindIndex, key: &Key) -> Option<Arc<Value>> {
-        let before = self.objects.get_mut(&kind)?.remove(key)?;
+    /// Removes an object; gives its last state under the version of the deletion.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
+        let row = (key.namespace.clone(), key.name.clone());
+        let previous = self.tables[key.kind.0].objects.remove(&row)?;
         self.version += 1;
-        let mut last = before.as_ref().clone();
-        last["metadata"]["resourceVersion"] = Value::String(self.version.to_string());
-        let last = Arc::new(last);
-        self.record(Change {
-            version: self.version,
-            kind,
-            namespace: key.0.clone(),
-            before: Some(before),
-            object: last.clone(),
-            deleted: true,
-        });
-        Some(last)
+        let object = previous.at(self.version);
+        self.by_uid.remove(object.uid());
+        self.forget_owners(key, &object);
+        self.record(
+            key.kind,
+            Change {
+                version: self.version,
+                object: object.clone(),
+                previous: Some(previous),
+                deleted: true,
+            },
+        );
+        Some(object)
     }
 
-    /// The changes after a version, oldest first.
-    pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Change> {
-        let begin = self
-            .history
-            .partition_point(|change| change.version <= version);
-        self.history.range(begin..)
-    }
-
-    /// Forgets all history, so that watches from older versions are told 410.
+    /// Forgets all changes up to now.
     pub(crate) fn compact(&mut self) {
-        self.history.clear();
         self.compacted = self.version;
+        for table in &mut self.tables {
+            if let Some(newest) = table.log.back() {
+                table.floor = newest.version;
+            }
+            table.log.clear();
+        }
     }
 
-    fn record(&mut self, change: Change) {
-        if self.history.len() == HISTORY {
-            if let Some(oldest) = self.history.pop_front() {
-                self.compacted = oldest.version;
+    fn record(&mut self, kind: KindId, change: Change) {
+        let table = &mut self.tables[kind.0];
+        table.log.push_back(change);
+        while table.log.len() > self.history {
+            if let Some(dropped) = table.log.pop_front() {
+                table.floor = dropped.version;
             }
         }
-        let version = change.version;
-        self.history.push_back(change);
-        self.newest.send_replace(version);
+        table.signal.send_replace(self.version);
+    }
+
+    fn note_owners(&mut self, key: &Key, object: &Stored) {
+        for uid in owner_uids(object) {
+            let keys = self.dependents.entry(uid.to_owned()).or_default();
+            keys.insert(key.clone());
+        }
+    }
+
+    fn forget_owners(&mut self, key: &Key, object: &Stored) {
+        for uid in owner_uids(object) {
+            if let Some(keys) = self.dependents.get_mut(uid) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+        }
+    }
+}
+
+/// The uids of an object's owners.
+pub(crate) fn owner_uids(object: &Stored) -> impl Iterator<Item = &str> {
+    let owners = object.metadata()["ownerReferences"].as_array();
+    owners
+        .into_iter()
+        .flatten()
+        .filter_map(|owner| owner["uid"].as_str())
+}
+
+/// Whether an object has a finalizer.
+pub(crate) fn has_finalizer(object: &Stored, name: &str) -> bool {
+    strings(object.metadata(), "finalizers").any(|one| one == name)
+}
+
+pub(crate) fn key(kind: KindId, object: &Stored) -> Key {
+    let (namespace, name) = row(object);
+    Key {
+        kind,
+        namespace,
+        name,
+    }
+}
+
+fn row(object: &Stored) -> (String, String) {
+    let metadata = object.metadata();
+    let text = |key: &str| metadata[key].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(name: &str, text: &str) -> (Key, Value) {
+        let key = Key {
+            kind: KindId(0),
+            namespace: "n".into(),
+            name: name.into(),
+        };
+        let value =
+            json!({"metadata": {"namespace": "n", "name": name, "uid": name}, "text": text});
+        (key, value)
+    }
+
+    fn texts(objects: &[Arc<Stored>]) -> Vec<&str> {
+        objects
+            .iter()
+            .map(|object| object.value["text"].as_str().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_past_can_be_listed_until_it_is_compacted() {
+        let store = Store::new(1, 100);
+        let mut state = store.lock();
+        for (name, text) in [("a", "1"), ("b", "1")] {
+            let (key, value) = object(name, text);
+            state.put(&key, value);
+        }
+        let then = state.version;
+        let (key, value) = object("a", "2");
+        state.put(&key, value);
+        state.remove(&object("b", "").0);
+        let (key, value) = object("c", "2");
+        state.put(&key, value);
+
+        let list = |state: &State, version| state.list_at(KindId(0), Some("n"), version);
+        assert_eq!(texts(&state.list(KindId(0), None)), ["2", "2"]);
+        assert_eq!(texts(&list(&state, then).unwrap()), ["1", "1"]);
+        state.compact();
+        assert!(list(&state, then).is_err());
+        assert!(list(&state, state.version).is_ok());
+    }
+
+    #[test]
+    fn a_full_log_drops_its_oldest_changes() {
+        let store = Store::new(1, 2);
+        let mut state = store.lock();
+        for text in ["1", "2", "3"] {
+            let (key, value) = object("a", text);
+            state.put(&key, value);
+        }
+        assert!(state.changes(KindId(0), 1).is_err());
+        assert_eq!(state.changes(KindId(0), 2).unwrap().len(), 2);
     }
 }

@@ -1,101 +1,152 @@
-//! `Table`, which kubectl prints.
+//! What `kubectl get` prints: `meta.k8s.io/v1` Table with a kind's columns.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::kinds::{Column, Kind, at};
+use crate::json_path::text_of;
+use crate::kinds::{Cell, Column};
 
-/// Whether the client asks for a table, by its Accept header.
-pub(crate) fn is_asked(accept: &str) -> bool {
-    accept
-        .split(',')
-        .next()
-        .is_some_and(|first| first.contains("as=Table"))
-}
-
-/// A table of objects.
-pub(crate) fn of(kind: &Kind, objects: &[&Value], list_metadata: Value, now: Timestamp) -> Value {
-    let columns = columns(kind);
-    let definitions: Vec<_> = columns
-        .iter()
-        .map(|column| {
-            json!({
-                "name": column.name, "type": column.type_, "format": if column.name == "Name" { "name" } else { "" },
-                "description": column.description, "priority": column.priority,
+pub(crate) fn table(
+    columns: &[Column],
+    rows: Vec<Value>,
+    metadata: Value,
+    with_columns: bool,
+) -> Value {
+    let definitions: Value = if with_columns {
+        columns
+            .iter()
+            .map(|column| {
+                json!({
+                    "name": column.name,
+                    "type": column.kind,
+                    "format": column.format,
+                    "description": column.description,
+                    "priority": column.priority,
+                })
             })
-        })
-        .collect();
-    let rows: Vec<_> = objects
-        .iter()
-        .map(|object| {
-            let cells: Vec<_> = columns.iter().map(|column| cell(column, object, now)).collect();
-            json!({
-                "cells": cells,
-                "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]},
-            })
-        })
-        .collect();
-    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list_metadata, "columnDefinitions": definitions, "rows": rows})
-}
-
-fn columns(kind: &Kind) -> Vec<Column> {
-    let column = |name: &str, type_: &str, path: &str| Column {
-        name: name.to_owned(),
-        type_: type_.to_owned(),
-        description: String::new(),
-        priority: 0,
-        path: path.to_owned(),
+            .collect()
+    } else {
+        Value::Null
     };
-    let mut columns = vec![column("Name", "string", ".metadata.name")];
-    match kind.kind.as_str() {
-        "Namespace" => columns.push(column("Status", "string", ".status.phase")),
-        "Secret" => columns.push(column("Type", "string", ".type")),
-        "Event" => columns.extend([
-            column("Type", "string", ".type"),
-            column("Reason", "string", ".reason"),
-            column("Object", "string", ".involvedObject.name"),
-            column("Message", "string", ".message"),
-        ]),
-        "Lease" => columns.push(column("Holder", "string", ".spec.holderIdentity")),
-        "ControllerRevision" => columns.push(column("Revision", "integer", ".revision")),
-        _ => {}
-    }
-    columns.extend(kind.columns.iter().cloned());
-    if !columns.iter().any(|column| column.type_ == "date") {
-        columns.push(column("Age", "date", ".metadata.creationTimestamp"));
-    }
-    columns
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": definitions,
+        "rows": rows,
+    })
 }
 
-fn cell(column: &Column, object: &Value, now: Timestamp) -> Value {
-    match (at(object, &column.path), column.type_.as_str()) {
-        (None | Some(Value::Null), "date") => json!("<unknown>"),
-        (None, _) => Value::Null,
-        (Some(Value::String(text)), "date") => match text.parse::<Timestamp>() {
-            Ok(time) => json!(age(now.duration_since(time).as_secs())),
-            Err(_) => json!("<invalid>"),
-        },
-        (Some(value @ (Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null)), _) => {
-            value.clone()
+/// One row; `shown` is what goes along with the cells, or null.
+pub(crate) fn row(columns: &[Column], object: &Value, shown: Value) -> Value {
+    let cells: Vec<Value> = columns.iter().map(|column| cell(column, object)).collect();
+    let mut row = json!({"cells": cells});
+    if !shown.is_null() {
+        row["object"] = shown;
+    }
+    row
+}
+
+fn cell(column: &Column, object: &Value) -> Value {
+    match &column.cell {
+        Cell::Name => object["metadata"]["name"].clone(),
+        Cell::Count(maps) => {
+            let sizes = maps.iter().filter_map(|map| object.get(map)?.as_object());
+            sizes.map(serde_json::Map::len).sum::<usize>().into()
         }
-        (Some(other), _) => json!(other.to_string()),
+        Cell::Involved => {
+            let involved = &object["involvedObject"];
+            let kind = involved["kind"].as_str().unwrap_or_default().to_lowercase();
+            format!("{kind}/{}", text_of(&involved["name"])).into()
+        }
+        Cell::Controller => {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            let controller = owners
+                .into_iter()
+                .flatten()
+                .find(|owner| owner["controller"] == true);
+            match controller {
+                Some(owner) => {
+                    let kind = text_of(&owner["kind"]).to_lowercase();
+                    format!("{kind}/{}", text_of(&owner["name"])).into()
+                }
+                None => "<none>".into(),
+            }
+        }
+        Cell::Path(path) => match path.first(object) {
+            None | Some(Value::Null) => Value::Null,
+            Some(value) => typed(&column.kind, value),
+        },
     }
 }
 
-/// Time passed as `kubectl` writes it.
-fn age(seconds: i64) -> String {
-    match seconds.max(0) {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..600 => match seconds % 60 {
-            0 => format!("{}m", seconds / 60),
-            rest => format!("{}m{rest}s", seconds / 60),
+fn typed(kind: &str, value: &Value) -> Value {
+    match (kind, value) {
+        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("string", value) => text_of(value).into(),
+        ("date", Value::String(text)) => match text.parse::<Timestamp>() {
+            Ok(at) => age(Timestamp::now().duration_since(at)).into(),
+            Err(_) => "<unknown>".into(),
         },
-        seconds @ 600..10_800 => format!("{}m", seconds / 60),
-        seconds @ 10_800..28_800 => match seconds % 3_600 / 60 {
-            0 => format!("{}h", seconds / 3_600),
-            rest => format!("{}h{rest}m", seconds / 3_600),
-        },
-        seconds @ 28_800..172_800 => format!("{}h", seconds / 3_600),
-        seconds => format!("{}d", seconds / 86_400),
+        _ => Value::Null,
+    }
+}
+
+/// A duration for people, with two units at most, as kubectl prints ages.
+fn age(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < -1 {
+        return "<invalid>".to_owned();
+    }
+    let seconds = seconds.max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |large: i64, unit: &str, small: i64, small_unit: &str| {
+        if small == 0 {
+            format!("{large}{unit}")
+        } else {
+            format!("{large}{unit}{small}{small_unit}")
+        }
+    };
+    if seconds < 120 {
+        format!("{seconds}s")
+    } else if minutes < 10 {
+        two(minutes, "m", seconds % 60, "s")
+    } else if minutes < 180 {
+        format!("{minutes}m")
+    } else if hours < 8 {
+        two(hours, "h", minutes % 60, "m")
+    } else if hours < 48 {
+        format!("{hours}h")
+    } else if hours < 192 {
+        two(days, "d", hours % 24, "h")
+    } else if days < 730 {
+        format!("{days}d")
+    } else if days < 2920 {
+        two(days / 365, "y", days % 365, "d")
+    } else {
+        format!("{}y", days / 365)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_read_as_kubectl_prints_them() {
+        for (seconds, text) in [
+            (-5, "<invalid>"),
+            (0, "0s"),
+            (119, "119s"),
+            (125, "2m5s"),
+            (660, "11m"),
+            (10_860, "3h1m"),
+            (100_000, "27h"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+            (100_000_000, "3y62d"),
+        ] {
+            assert_eq!(age(SignedDuration::from_secs(seconds)), text, "{seconds}");
+        }
     }
 }

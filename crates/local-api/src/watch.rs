@@ -1,216 +1,315 @@
-//! Watches: the changes of a collection as a stream of lines.
+//! Watches: what a selection of objects becomes, event by event.
 
+use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::Stream;
-use futures::stream;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use futures::StreamExt as _;
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-use crate::kinds::Kind;
+use crate::Inner;
+use crate::failure::{Failure, Result};
+use crate::faults::{Fault, Subject};
+use crate::field::FieldError;
+use crate::kinds::KindId;
+use crate::reply::Reply;
+use crate::request::{Request, Shape};
 use crate::selector::Selector;
-use crate::store::{Change, KindIndex, Store};
-use crate::table;
+use crate::show::{Show, storage};
+use crate::store::{Change, Stored, key};
 
-/// A watch ends by itself after this long, as on the real server.
-const LONGEST: Duration = Duration::from_secs(1_800);
-/// How often a watch that asked for bookmarks gets one.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(30);
+/// A watch with a time limit gets its last bookmark this long before the end.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// What a watch was asked to show.
-pub(crate) struct Watch {
-    pub(crate) kinds: Arc<Vec<Kind>>,
-    pub(crate) kind: KindIndex,
-    pub(crate) namespace: Option<String>,
-    pub(crate) selector: Selector,
-    /// Shows what comes after this version.
-    pub(crate) from: u64,
-    /// Shown first, as ADDED.
-    pub(crate) initial: Vec<Arc<Value>>,
-    /// Whether the end of `initial` is marked by a bookmark.
-    pub(crate) mark_initial_end: bool,
-    pub(crate) bookmarks: bool,
-    pub(crate) as_table: bool,
-    pub(crate) timeout: Option<Duration>,
-    /// Shows changes this much later: a fault.
-    pub(crate) delay: Duration,
-}
-
-/// Where a watch is.
-struct Cursor {
-    watch: Watch,
-    store: Arc<Store>,
-    newest: tokio::sync::watch::Receiver<u64>,
+struct Watch {
+    api: Arc<Inner>,
+    kind: KindId,
+    shape: Shape,
+    namespace: Option<String>,
+    selector: Selector,
+    /// Everything up to this version has been reported.
     seen: u64,
-    end: Instant,
+    queue: VecDeque<Bytes>,
+    columns_sent: bool,
+    bookmarks: bool,
     next_bookmark: Instant,
-    pending: std::collections::VecDeque<Bytes>,
-    done: bool,
+    deadline: Option<Instant>,
+    changed: Receiver<u64>,
+    faults_changed: Receiver<()>,
+    finished: bool,
 }
 
-/// The lines of a watch.
-pub(crate) fn lines(watch: Watch, store: Arc<Store>) -> impl Stream<Item = Bytes> + Send + 'static {
-    let newest = store.subscribe();
-    let now = Instant::now();
-    let mut cursor = Cursor {
-        seen: watch.from,
-        end: now + watch.timeout.unwrap_or(LONGEST).min(LONGEST),
-        next_bookmark: now + BOOKMARK_INTERVAL,
-        pending: Default::default(),
-        done: false,
-        newest,
-        store,
-        watch,
-    };
-    cursor.show_initial();
-    stream::unfold(cursor, |mut cursor| async move {
-        cursor.next().await.map(|line| (line, cursor))
-    })
-}
+impl Inner {
+    pub(crate) fn watch(self: &Arc<Self>, request: &Request<'_>) -> Result<Reply> {
+        let query = &request.query;
+        let selector = request.selector()?;
+        let bookmarks = query.flag("allowWatchBookmarks");
+        let asked = query.version()?;
+        let initial = initial_events(request)?;
+        let now = Instant::now();
+        let timeout = query
+            .number("timeoutSeconds")?
+            .filter(|seconds| *seconds > 0);
+        let deadline = timeout.map(|seconds| now + Duration::from_secs(seconds));
+        let kind = request.kind.storage();
+        let changed = self.store.signal(kind);
+        let faults_changed = self.faults.signal();
 
-impl Cursor {
-    fn show_initial(&mut self) {
-        let initial = std::mem::take(&mut self.watch.initial);
-        for object in initial {
-            let line = self.line("ADDED", &object);
-            self.pending.push_back(line);
+        let mut watch = Watch {
+            api: self.clone(),
+            kind: request.kind.id,
+            shape: request.shape,
+            namespace: request.namespace.clone(),
+            selector,
+            seen: 0,
+            queue: VecDeque::new(),
+            columns_sent: false,
+            bookmarks,
+            next_bookmark: next_bookmark(now, self.bookmark_every, deadline),
+            deadline,
+            changed,
+            faults_changed,
+            finished: false,
+        };
+        let expired = self
+            .faults
+            .take(&watch.subject(), |fault| *fault == Fault::WatchExpired)
+            .is_some();
+        let state = self.store.lock();
+        let from = asked.unwrap_or(0);
+        if from > state.version {
+            return Err(Failure::too_large_version(from, state.version));
         }
-        if self.watch.mark_initial_end {
-            let line = self.bookmark(self.seen, true);
-            self.pending.push_back(line);
-        }
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(line) = self.pending.pop_front() {
-                return Some(line);
+        let with_state = initial.unwrap_or(from == 0);
+        if with_state {
+            watch.seen = state.version;
+            let objects = state.list(kind, request.namespace.as_deref());
+            drop(state);
+            for object in objects {
+                if watch.selects(&object) {
+                    watch.push("ADDED", &object);
+                }
             }
-            if self.done {
+            if initial == Some(true) && bookmarks {
+                watch.push_bookmark(true);
+            }
+        } else {
+            let from = if from == 0 { state.version } else { from };
+            watch.seen = from;
+            if from < state.compacted || state.changes(kind, from).is_err() || expired {
+                let floor = state.compacted.max(from + 1);
+                drop(state);
+                watch.push_expired(from, floor);
+            }
+        }
+        let events = futures::stream::unfold(watch, |mut watch| async move {
+            let event = watch.next().await?;
+            Some((event, watch))
+        });
+        Ok(Reply::stream(events.boxed()))
+    }
+}
+
+/// Whether the state comes first; `None` leaves it to the resourceVersion.
+fn initial_events(request: &Request<'_>) -> Result<Option<bool>> {
+    let query = &request.query;
+    let mode = query.get("resourceVersionMatch").unwrap_or_default();
+    let sent = match query.get("sendInitialEvents") {
+        None | Some("") => None,
+        Some(_) => Some(query.flag("sendInitialEvents")),
+    };
+    let mut errors = Vec::new();
+    match (sent, mode) {
+        (Some(_), "NotOlderThan") | (None, "") => {}
+        (None, _) => errors.push(FieldError::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )),
+        (Some(_), "") => errors.push(FieldError::forbidden(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        )),
+        (Some(_), other) => errors.push(FieldError::not_supported(
+            "resourceVersionMatch",
+            other.into(),
+            &["NotOlderThan".into()],
+        )),
+    }
+    if errors.is_empty() {
+        Ok(sent)
+    } else {
+        Err(Failure::invalid_named(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            &errors,
+        ))
+    }
+}
+
+fn next_bookmark(now: Instant, every: Duration, deadline: Option<Instant>) -> Instant {
+    let regular = now + every;
+    match deadline.and_then(|deadline| deadline.checked_sub(LAST_BOOKMARK)) {
+        Some(last) if last > now => regular.min(last),
+        _ => regular,
+    }
+}
+
+impl Watch {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        loop {
+            if self
+                .api
+                .faults
+                .take(&self.subject(), |fault| *fault == Fault::WatchDropped)
+                .is_some()
+            {
+                self.finished = true;
+                self.queue.clear();
+                return Some(Err(io::Error::new(
+                    io::ErrorKind::ConnectionReset,
+                    "the watch was made to break off",
+                )));
+            }
+            if let Some(event) = self.queue.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.finished {
                 return None;
             }
-            self.take_changes();
-            if !self.pending.is_empty() {
-                continue;
+            let stalled = self
+                .api
+                .faults
+                .applies(&self.subject(), &Fault::WatchStalled);
+            if !stalled {
+                self.changed.borrow_and_update();
+                self.catch_up();
+                if !self.queue.is_empty() {
+                    continue;
+                }
             }
-            let bookmark_at = if self.watch.bookmarks {
+            let deadline = self.deadline.unwrap_or_else(far_away);
+            let bookmark = if self.bookmarks && !stalled {
                 self.next_bookmark
             } else {
-                self.end
+                far_away()
             };
             tokio::select! {
-                changed = self.newest.changed() => match changed {
-                    Ok(()) if !self.watch.delay.is_zero() => tokio::time::sleep(self.watch.delay).await,
-                    Ok(()) => {}
-                    Err(_) => self.done = true,
-                },
-                () = tokio::time::sleep_until(self.end) => {
-                    if self.watch.bookmarks {
-                        let line = self.bookmark(self.seen, false);
-                        self.pending.push_back(line);
+                changed = self.changed.changed(), if !stalled => {
+                    if changed.is_err() {
+                        return None;
                     }
-                    self.done = true;
                 }
-                () = tokio::time::sleep_until(bookmark_at) => {
-                    self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
-                    let line = self.bookmark(self.seen, false);
-                    self.pending.push_back(line);
+                changed = self.faults_changed.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
                 }
+                () = tokio::time::sleep_until(bookmark) => {
+                    self.catch_up();
+                    self.push_bookmark(false);
+                    let now = Instant::now();
+                    self.next_bookmark = next_bookmark(now, self.api.bookmark_every, self.deadline);
+                }
+                () = tokio::time::sleep_until(deadline) => return None,
             }
         }
     }
 
-    fn take_changes(&mut self) {
-        let newest = *self.newest.borrow_and_update();
-        if newest == self.seen {
-            return;
-        }
-        let store = self.store.clone();
-        let inner = store.lock();
-        if inner.compacted() > self.seen {
-            self.pending
-                .push_back(expired(self.seen, inner.compacted()));
-            self.done = true;
-            return;
-        }
-        let mine = |change: &&Change| {
-            change.kind == self.watch.kind
-                && self
-                    .watch
-                    .namespace
-                    .as_ref()
-                    .is_none_or(|namespace| *namespace == change.namespace)
+    /// Queues everything that happened since.
+    fn catch_up(&mut self) {
+        let kind = self.api.registry.get(self.kind).storage();
+        let (changes, version) = {
+            let state = self.api.store.lock();
+            (state.changes(kind, self.seen), state.version)
         };
-        let changes: Vec<Change> = inner
-            .changes_after(self.seen)
-            .filter(mine)
-            .cloned()
-            .collect();
-        self.seen = inner.version();
-        drop(inner);
-        for change in changes {
-            if let Some(type_) = self.type_of(&change) {
-                let line = self.line(type_, &change.object);
-                self.pending.push_back(line);
+        match changes {
+            Ok(changes) => {
+                for change in &changes {
+                    self.report(change);
+                }
+                self.seen = version;
             }
+            Err(_) => self.push_expired(self.seen, version),
         }
     }
 
-    /// An object that enters the selection is ADDED, one that leaves it is DELETED.
-    fn type_of(&self, change: &Change) -> Option<&'static str> {
-        let selector = &self.watch.selector;
+    fn report(&mut self, change: &Change) {
+        let after = !change.deleted && self.selects(&change.object);
         let before = change
-            .before
+            .previous
             .as_ref()
-            .is_some_and(|before| selector.takes(before));
-        let now = !change.deleted && selector.takes(&change.object);
-        match (before, now) {
-            (false, true) => Some("ADDED"),
-            (true, true) => Some("MODIFIED"),
-            (true, false) => Some("DELETED"),
-            (false, false) => None,
+            .is_some_and(|previous| self.selects(previous));
+        match (before, after) {
+            (false, true) => self.push("ADDED", &change.object),
+            (true, true) => self.push("MODIFIED", &change.object),
+            (true, false) if change.deleted => self.push("DELETED", &change.object),
+            (true, false) => {
+                if let Some(previous) = &change.previous {
+                    self.push("DELETED", &previous.at(change.version));
+                }
+            }
+            (false, false) => {}
         }
     }
 
-    fn line(&self, type_: &str, object: &Arc<Value>) -> Bytes {
-        let mut text = format!("{{\"type\":\"{type_}\",\"object\":");
-        if self.watch.as_table {
-            let kind = &self.watch.kinds[self.watch.kind];
-            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-            text.push_str(
-                &table::of(kind, &[object.as_ref()], metadata, Timestamp::now()).to_string(),
-            );
-        } else {
-            text.push_str(&object.to_string());
-        }
-        text.push_str("}\n");
-        text.into()
+    fn selects(&self, object: &Stored) -> bool {
+        let kind = self.api.registry.get(self.kind);
+        let at = key(kind.storage(), object);
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == at.namespace)
+            && self
+                .selector
+                .matches(storage(&self.api.registry, kind), &object.value)
     }
 
-    fn bookmark(&self, version: u64, initial_end: bool) -> Bytes {
-        let kind = &self.watch.kinds[self.watch.kind];
-        let mut metadata =
-            json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
-        if initial_end {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    fn push(&mut self, event: &str, object: &Stored) {
+        let bytes = self.show().event(object, !self.columns_sent);
+        self.columns_sent = true;
+        self.queue.push_back(line(event, &bytes));
+    }
+
+    fn push_bookmark(&mut self, initial_end: bool) {
+        let bytes = self.show().bookmark(self.seen, initial_end);
+        self.queue.push_back(line("BOOKMARK", &bytes));
+    }
+
+    fn push_expired(&mut self, from: u64, oldest: u64) {
+        let failure = Failure::expired(format!("too old resource version: {from} ({oldest})"));
+        let bytes = failure.status().to_string().into();
+        self.queue.push_back(line("ERROR", &bytes));
+        self.finished = true;
+    }
+
+    fn show(&self) -> Show<'_> {
+        Show {
+            kind: self.api.registry.get(self.kind),
+            shape: self.shape,
         }
-        let object =
-            json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
-        format!("{}\n", json!({"type": "BOOKMARK", "object": object})).into()
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            verb: "watch",
+            resource: &self.api.registry.get(self.kind).plural,
+            subresource: "",
+            namespace: self.namespace.as_deref().unwrap_or_default(),
+            name: self.selector.name().unwrap_or_default(),
+        }
     }
 }
 
-/// What a watch is told whose version is no longer in the history.
-pub(crate) fn expired(version: u64, compacted: u64) -> Bytes {
-    let refusal = crate::errors::Refusal::expired(format!(
-        "too old resource version: {version} ({compacted})"
-    ));
-    format!(
-        "{}\n",
-        json!({"type": "ERROR", "object": refusal.to_json()})
-    )
-    .into()
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(86_400 * 365)
+}
+
+fn line(event: &str, object: &Bytes) -> Bytes {
+    let mut text = format!("{{\"type\":\"{event}\",\"object\":").into_bytes();
+    text.extend_from_slice(object);
+    text.extend_from_slice(b"}\n");
+    text.into()
 }

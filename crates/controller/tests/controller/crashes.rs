@@ -3,20 +3,17 @@
 use std::time::Duration;
 
 use kubezap_api::FlowRun;
-use kubezap_local_api::{Fault, Rule, Verb};
+use kubezap_local_api::{Fault, Rule};
 use serde_json::json;
 
 use crate::rig::{Rig, call, phase_of, three_steps};
 
-fn on_status(fault: Fault, times: usize) -> Rule {
-    Rule {
-        verb: Some(Verb::Update),
-        resource: Some("flowruns".into()),
-        status: Some(true),
-        name: None,
-        times,
-        fault,
-    }
+fn on_status(fault: Fault, times: u32) -> Rule {
+    Rule::new(fault)
+        .verb("update")
+        .resource("flowruns")
+        .subresource("status")
+        .times(times)
 }
 
 #[tokio::test]
@@ -94,18 +91,13 @@ async fn a_conflict_with_metadata_is_read_once_and_the_write_repeated() {
     let rig = Rig::start();
     rig.ready_flow("f", three_steps()).await;
     // The watch does not tell in time: the write meets a resourceVersion that it does not know.
-    rig.api.faults().add(Rule {
-        verb: Some(Verb::Watch),
-        resource: Some("flowruns".into()),
-        status: None,
-        name: None,
-        times: 1,
-        fault: Fault::DropWatch,
-    });
+    rig.api
+        .faults()
+        .add(Rule::new(Fault::WatchDropped).resource("flowruns").times(1));
     let gate = rig.executor.hold("/one");
     rig.labelled_run("r", "f").await;
     rig.executor.until_asked("/one").await;
-    rig.api.faults().add(on_status(Fault::Refuse(409), 1));
+    rig.api.faults().add(on_status(Fault::Status(409), 1));
     gate.notify_one();
     rig.until_phase("r", "Succeeded").await;
     let requests = rig.requests("flowruns", "r");
@@ -126,7 +118,7 @@ async fn a_conflict_with_metadata_is_read_once_and_the_write_repeated() {
 async fn a_write_whose_answer_is_lost_is_recognised() {
     let rig = Rig::start();
     rig.ready_flow("f", three_steps()).await;
-    rig.api.faults().add(on_status(Fault::LoseAnswer, 1));
+    rig.api.faults().add(on_status(Fault::AnswerLost, 1));
     rig.labelled_run("r", "f").await;
     rig.until_phase("r", "Succeeded").await;
     for path in ["/one", "/two", "/three"] {
@@ -138,8 +130,8 @@ async fn a_write_whose_answer_is_lost_is_recognised() {
 async fn a_busy_api_server_delays_a_run_and_loses_nothing() {
     let rig = Rig::start();
     rig.ready_flow("f", three_steps()).await;
-    rig.api.faults().add(on_status(Fault::Refuse(429), 2));
-    rig.api.faults().add(on_status(Fault::Refuse(503), 1));
+    rig.api.faults().add(on_status(Fault::Status(429), 2));
+    rig.api.faults().add(on_status(Fault::Status(503), 1));
     rig.labelled_run("r", "f").await;
     rig.until_phase("r", "Succeeded").await;
     for path in ["/one", "/two", "/three"] {
@@ -152,7 +144,7 @@ async fn a_status_that_is_refused_for_good_ends_the_run() {
     let rig = Rig::start();
     rig.ready_flow("f", json!({"steps": [call("one", &[])]}))
         .await;
-    rig.api.faults().add(on_status(Fault::Refuse(413), 1));
+    rig.api.faults().add(on_status(Fault::Status(413), 1));
     rig.labelled_run("r", "f").await;
     let status = rig.until_phase("r", "Failed").await;
     let succeeded = status
@@ -200,17 +192,10 @@ async fn a_status_that_someone_else_wrote_is_left_to_them() {
 async fn a_watch_that_breaks_or_is_out_of_date_begins_again() {
     let rig = Rig::start();
     rig.ready_flow("f", three_steps()).await;
-    for _ in 0..3 {
-        rig.api.compact();
-        rig.api.faults().add(Rule {
-            verb: Some(Verb::Watch),
-            resource: Some("flowruns".into()),
-            status: None,
-            name: None,
-            times: 1,
-            fault: Fault::DropWatch,
-        });
-    }
+    rig.api.compact();
+    rig.api
+        .faults()
+        .add(Rule::new(Fault::WatchDropped).resource("flowruns").times(1));
     for index in 0..5 {
         let name = format!("r{index}");
         rig.labelled_run(&name, "f").await;

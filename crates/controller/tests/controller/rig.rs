@@ -22,7 +22,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt as _;
 
 /// How long anything may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -200,15 +199,14 @@ impl Rig {
     }
 
     pub(crate) fn start_controller(&mut self, adjust: impl FnOnce(&mut ControllerConfig)) {
-        let service = self
-            .api
-            .service()
-            .map_request(|mut request: http::Request<_>| {
-                request
-                    .headers_mut()
-                    .insert(USER_AGENT, HeaderValue::from_static(AGENT));
-                request
-            });
+        let api = self.api.clone();
+        let service = tower::service_fn(move |mut request: http::Request<kube::client::Body>| {
+            request
+                .headers_mut()
+                .insert(USER_AGENT, HeaderValue::from_static(AGENT));
+            let api = api.clone();
+            async move { api.answer(request).await }
+        });
         let mut config = ControllerConfig::new(
             Client::new(service, NAMESPACE),
             Namespaces::All,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use kube::api::DeleteParams;
 use kubezap_api::{Flow, FlowRun};
 use kubezap_controller::DispatchError;
-use kubezap_local_api::{Fault, Rule, Verb};
+use kubezap_local_api::{Fault, Rule};
 use kubezap_step_protocol::{Code, ExecuteResponse};
 use kubezap_testing::wait::until;
 use serde_json::json;
@@ -191,14 +191,10 @@ async fn a_run_of_a_flow_that_is_not_ready_fails_and_says_why() {
 #[tokio::test]
 async fn a_run_made_with_its_flow_waits_for_the_flow_to_be_stored() {
     let rig = Rig::start();
-    let slow = Rule {
-        verb: Some(Verb::Create),
-        resource: Some("controllerrevisions".into()),
-        status: None,
-        name: None,
-        times: 1,
-        fault: Fault::Refuse(503),
-    };
+    let slow = Rule::new(Fault::Status(503))
+        .verb("create")
+        .resource("controllerrevisions")
+        .times(1);
     rig.api.faults().add(slow);
     rig.flow("f", three_steps()).await;
     rig.run("r", "f").await;
