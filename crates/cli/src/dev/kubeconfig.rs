@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Stands in every kubeconfig that is written here.
-const MARK: &str = "kubezap-dev";
+/// The first line of every kubeconfig that is written here.
+const MARK: &str = "# Written by `kubezap dev` at every start.";
 
 /// Writes the file so that only its owner can read it; it carries the token.
 ///
@@ -19,7 +19,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
             path.display()
         ))
     };
-    if std::fs::read_to_string(path).is_ok_and(|text| !text.is_empty() && !text.contains(MARK)) {
+    if std::fs::read_to_string(path).is_ok_and(|text| !text.is_empty() && !text.starts_with(MARK)) {
         return Err(Failure::Usage(format!(
             "{} is a kubeconfig that `kubezap dev` did not write: it is left alone; choose another file with --kubeconfig",
             path.display()
@@ -37,6 +37,6 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
         .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|mut file| write!(file, "{MARK}\n{text}"))
         .map_err(unwritable)
 }

@@ -7,8 +7,10 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 async fn run(arguments: &[&str]) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
     let output = Command::new(binary("kubezap"))
         .args(arguments)
+        .current_dir(folder.path())
         .stdin(Stdio::null())
         .output()
         .await

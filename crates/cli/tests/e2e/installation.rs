@@ -27,6 +27,7 @@ pub(crate) struct Installation {
     folder: tempfile::TempDir,
     executor: SocketAddr,
     _executor: Running,
+    calls_per_namespace: usize,
     controller: Option<Running>,
     gateway: Option<(Running, SocketAddr)>,
     _stop: tokio_util::sync::DropGuard,
@@ -35,6 +36,11 @@ pub(crate) struct Installation {
 impl Installation {
     /// Starts the API, the executor, and the controller.
     pub(crate) async fn start() -> Self {
+        Self::start_with(64).await
+    }
+
+    /// The same, with so many calls in flight.
+    pub(crate) async fn start_with(calls_per_namespace: usize) -> Self {
         kubezap_chassis::crypto::install();
         let folder = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
@@ -68,6 +74,7 @@ impl Installation {
             folder,
             executor,
             _executor: executor_process,
+            calls_per_namespace,
             controller: None,
             gateway: None,
             _stop: stop.drop_guard(),
@@ -100,9 +107,8 @@ impl Installation {
                 "127.0.0.1:*",
                 "--watch-namespaces",
                 "*",
-                // Few calls at once are short calls, however slow the machine: none is shown as Running.
                 "--calls-per-namespace",
-                "8",
+                &self.calls_per_namespace.to_string(),
                 "--health-probe-bind-address",
                 "127.0.0.1:0",
                 "--metrics-bind-address",

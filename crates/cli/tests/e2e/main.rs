@@ -3,6 +3,7 @@
 mod bad_input;
 mod crash;
 mod dev;
+mod docs;
 mod installation;
 mod limits;
 mod throughput;

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::TokioExecutor;
 use kubezap_api::flow::Flow;
+use kubezap_api::flow_run::FlowRun;
 use kubezap_api::trigger::Trigger;
 use kubezap_testing::target::Target;
 use kubezap_testing::wait;
@@ -48,7 +49,8 @@ async fn five_hundred_concurrent_posts_are_five_hundred_runs_each_step_called_on
         Box::pin(async { axum::Json(serde_json::json!({"n": 1})).into_response() })
     })
     .await;
-    let mut installation = Installation::start().await;
+    // Few calls at once are short calls, also on a slow machine: no run has to be shown as Running.
+    let mut installation = Installation::start_with(8).await;
     installation
         .create_ready::<Flow>(&CHAIN.replace("TARGET", &target.url()))
         .await;
@@ -99,12 +101,12 @@ async fn five_hundred_concurrent_posts_are_five_hundred_runs_each_step_called_on
         calls.values().all(|count| *count == 1),
         "each called exactly once"
     );
-    exactly_three_writes_and_no_read(&installation, &names);
+    a_write_for_each_step_and_no_read(&installation, &runs);
     stored_before_the_next_call(&installation, &target);
 }
 
 /// From the API's audit: after its create a run has three status writes, and nobody GETs or LISTs it.
-fn exactly_three_writes_and_no_read(installation: &Installation, names: &BTreeSet<String>) {
+fn a_write_for_each_step_and_no_read(installation: &Installation, runs: &[FlowRun]) {
     let mut writes: BTreeMap<String, usize> = BTreeMap::new();
     let mut begun = false;
     for entry in installation.api.audit() {
@@ -123,15 +125,24 @@ fn exactly_three_writes_and_no_read(installation: &Installation, names: &BTreeSe
             _ => panic!("not on the hot path: {entry:?}"),
         }
     }
-    let other: Vec<_> = names
-        .iter()
-        .filter(|name| writes.get(*name) != Some(&3))
-        .map(|name| (name, writes.get(name)))
-        .collect();
-    assert!(
-        other.is_empty(),
-        "runs whose status was not written exactly three times: {other:?}"
-    );
+    let mut late = 0;
+    for run in runs {
+        let name = run.metadata.name.clone().unwrap();
+        let first = &run.status.as_ref().unwrap().steps[0];
+        // The promise: one write for each step, and one more where the first outcome comes later than 250 ms.
+        let expected = match first.duration_millis.unwrap() {
+            ..=230 => 3..=3,
+            _ => 3..=4,
+        };
+        late += usize::from(writes[&name] == 4);
+        assert!(
+            expected.contains(&writes[&name]),
+            "{name} has {} status writes, its first step took {:?} ms",
+            writes[&name],
+            first.duration_millis
+        );
+    }
+    println!("{late} of {EVENTS} runs were shown as Running before their first outcome");
 }
 
 /// The write that stores the outcome of call k ends before call k+1 arrives at the target.
