@@ -1,6 +1,12 @@
 //! The webhook gateway on a real socket, before a Kubernetes API in the process: what it answers, in which order it checks, and
 //! what it stores.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are not test functions"
+)]
+
 use std::time::Duration;
 
 use bytes::Bytes;
