@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long, value_enum, env = "ACCESS_LOG_LEVEL", default_value_t = LogLevel::Info, ignore_case = true)]
     access_log_level: LogLevel,
 
-    /// Headers that the access log shows as [REDACTED], separated by commas.
+    /// Headers that the access log shows as `[REDACTED]`, separated by commas.
     #[arg(
         long,
         value_name = "NAMES",
